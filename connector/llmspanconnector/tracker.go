@@ -91,6 +91,7 @@ func (t *tracker) report(ctx context.Context, res join.Result) {
 		{t.telemetry.ConnectorLlmspanRequests, requests},
 		{t.telemetry.ConnectorLlmspanSettled, res.Settled},
 		{t.telemetry.ConnectorLlmspanDuplicates, res.Duplicates},
+		{t.telemetry.ConnectorLlmspanUnresolved, res.Unresolved},
 		{t.telemetry.ConnectorLlmspanSettledEarly, res.Early},
 	} {
 		if c.n > 0 {

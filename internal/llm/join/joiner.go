@@ -48,6 +48,8 @@ type Result struct {
 	Settled int
 	// Duplicates is the number of request spans that had been seen before.
 	Duplicates int
+	// Unresolved is the number of spans that ended without a request: see Joiner.unresolved.
+	Unresolved int
 	// Early is the number of held spans that were settled before their window, to make room.
 	Early int
 }
@@ -62,7 +64,12 @@ type Joiner struct {
 	batch  uint64 // the number of the batch that is being added
 	// byID finds requests by response id across traces.
 	byID map[string]*identity
+	// joined are the services whose requests were seen to reach an engine.
+	joined map[string]struct{}
 }
+
+// maxServices bounds Joiner.joined.
+const maxServices = 10_000
 
 type key struct {
 	trace pcommon.TraceID
@@ -99,6 +106,7 @@ type identity struct {
 func New(cfg Config) *Joiner {
 	return &Joiner{
 		cfg: cfg, nodes: map[key]*node{}, traces: map[pcommon.TraceID]*trace{}, order: list.New(), byID: map[string]*identity{},
+		joined: map[string]struct{}{},
 	}
 }
 

@@ -66,7 +66,7 @@ func (j *Joiner) absorb(t *trace) {
 			g.ident = j.identify(g.id)
 			g.ident.engines++
 		}
-		j.above(key{t.id, g.parent}, func(o *outer) { g.take(o, true) })
+		j.above(key{t.id, g.parent}, func(o *outer) { j.take(g, o, true) })
 		if g.ident == nil {
 			continue
 		}
@@ -74,8 +74,8 @@ func (j *Joiner) absorb(t *trace) {
 		// that counting needs, but not which one.
 		once := g.ident.engines == 1
 		for _, o := range g.ident.outers {
-			g.take(o, once)
-			j.above(o.node.key, func(p *outer) { g.take(p, once) })
+			j.take(g, o, once)
+			j.above(o.node.key, func(p *outer) { j.take(g, p, once) })
 		}
 	}
 	for _, o := range t.outers {
@@ -86,7 +86,10 @@ func (j *Joiner) absorb(t *trace) {
 }
 
 // take makes a layer part of the group's request. With tell, what the layer knows is the request's too.
-func (g *group) take(o *outer, tell bool) {
+func (j *Joiner) take(g *group, o *outer, tell bool) {
+	if len(j.joined) < maxServices {
+		j.joined[o.req.Source.Service] = struct{}{}
+	}
 	switch {
 	case o.settled && !o.absorbed && !g.settled:
 		g.under = o
@@ -119,13 +122,20 @@ func (j *Joiner) settleOuters(t *trace, due func(*outer) bool, res *Result) {
 		c.members = append(c.members, o)
 	}
 	for _, c := range roots {
-		if l, ok := j.settleComponent(c); ok {
-			res.Requests = append(res.Requests, l)
+		open := j.unresolved(c)
+		if !open {
+			if l, ok := j.settleComponent(c); ok {
+				res.Requests = append(res.Requests, l)
+			}
 		}
 		for _, o := range c.members {
 			o.settled = true
-			res.Settled++
 			j.held--
+			if open {
+				res.Unresolved++
+			} else {
+				res.Settled++
+			}
 		}
 	}
 }
@@ -143,6 +153,21 @@ func find(cs []*component, top *outer) *component {
 		}
 	}
 	return nil
+}
+
+// unresolved tells a component that says nothing of its end: no usage, no finish reason, no status, and no engine's span, although the
+// requests of the same service have one. The client left, or the engine's span was lost; one span cannot tell which, so it is not
+// counted as either. A service whose engines are never seen is counted, with an unknown status.
+func (j *Joiner) unresolved(c *component) bool {
+	for _, o := range c.members {
+		if o.absorbed || o.req.Status != request.StatusUnknown || reports(o.req) {
+			return false
+		}
+		if _, ok := j.joined[o.req.Source.Service]; !ok {
+			return false
+		}
+	}
+	return true
 }
 
 // settleComponent counts a component once: identity and status of its outermost layer, tokens of the innermost ones that report them.

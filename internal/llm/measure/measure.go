@@ -5,10 +5,6 @@
 package measure
 
 import (
-	"strings"
-
-	"github.com/open-telemetry/opentelemetry-collector-contrib/pkg/sampling"
-
 	"github.com/otelcol-llm/otelcol-llm/internal/llm/join"
 	"github.com/otelcol-llm/otelcol-llm/internal/llm/names"
 	"github.com/otelcol-llm/otelcol-llm/internal/llm/request"
@@ -35,22 +31,6 @@ type Measurer struct {
 // New returns a measurer that feeds sink.
 func New(sink Sink) *Measurer { return &Measurer{sink: sink, labels: make([]Label, 0, 8)} }
 
-// Weight is the number of requests that a span stands for: the adjusted count of the ot=th member of its tracestate, 1 without one.
-// Source: OpenTelemetry tracestate handling, probability sampling.
-func Weight(traceState string) float64 {
-	if traceState == "" || !strings.Contains(traceState, "ot=") {
-		return 1
-	}
-	w3c, err := sampling.NewW3CTraceState(traceState)
-	if err != nil {
-		return 1
-	}
-	if w := w3c.OTelValue().AdjustedCount(); w > 0 {
-		return w
-	}
-	return 1
-}
-
 // base starts the labels of a request: model and operation.
 func (m *Measurer) base(r *request.Request) []Label {
 	model := r.Model
@@ -66,7 +46,7 @@ func (m *Measurer) base(r *request.Request) []Label {
 
 // Engine observes what engines observe for each sequence.
 func (m *Measurer) Engine(r *request.Request) {
-	w := Weight(r.TraceState)
+	w := Weight(r)
 	l := m.base(r)
 	for _, o := range [...]struct {
 		id names.MetricID
@@ -103,7 +83,7 @@ func (m *Measurer) Invalid(r *request.Request, w float64) {
 // Request counts a settled request, or what a later part of one adds.
 func (m *Measurer) Request(q *join.Logical) {
 	r := &q.Request
-	w := Weight(r.TraceState)
+	w := Weight(r)
 	status := Label{Key: names.MetricStatus, Value: r.Status.String()}
 	if q.First {
 		l := append(m.base(r), status)

@@ -41,6 +41,7 @@ type TelemetryBuilder struct {
 	ConnectorLlmspanSeriesOverflowed metric.Int64Counter
 	ConnectorLlmspanSettled          metric.Int64Counter
 	ConnectorLlmspanSettledEarly     metric.Int64Counter
+	ConnectorLlmspanUnresolved       metric.Int64Counter
 }
 
 // TelemetryBuilderOption applies changes to default builder.
@@ -210,13 +211,19 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ConnectorLlmspanSettled, err = builder.meter.Int64Counter(
 		"otelcol_connector_llmspan_settled",
-		metric.WithDescription("Request spans that ended in a request; request_spans = settled + duplicates + held. [Alpha]"),
+		metric.WithDescription("Request spans that ended in a request; request_spans = settled + unresolved + duplicates + held. [Alpha]"),
 		metric.WithUnit("{span}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ConnectorLlmspanSettledEarly, err = builder.meter.Int64Counter(
 		"otelcol_connector_llmspan_settled_early",
 		metric.WithDescription("Held spans that were settled before their window because the limit of remembered spans was reached. [Alpha]"),
+		metric.WithUnit("{span}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ConnectorLlmspanUnresolved, err = builder.meter.Int64Counter(
+		"otelcol_connector_llmspan_unresolved",
+		metric.WithDescription("Spans of clients that say nothing of their request's end and have no engine's span, although their service's others have one. They are counted as no request. [Alpha]"),
 		metric.WithUnit("{span}"),
 	)
 	errs = errors.Join(errs, err)

@@ -192,7 +192,7 @@ func AssertEqualConnectorLlmspanSeriesOverflowed(t *testing.T, tt *componenttest
 func AssertEqualConnectorLlmspanSettled(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_connector_llmspan_settled",
-		Description: "Request spans that ended in a request; request_spans = settled + duplicates + held. [Alpha]",
+		Description: "Request spans that ended in a request; request_spans = settled + unresolved + duplicates + held. [Alpha]",
 		Unit:        "{span}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -217,6 +217,22 @@ func AssertEqualConnectorLlmspanSettledEarly(t *testing.T, tt *componenttest.Tel
 		},
 	}
 	got, err := tt.GetMetric("otelcol_connector_llmspan_settled_early")
+	require.NoError(t, err)
+	metricdatatest.AssertEqual(t, want, got, opts...)
+}
+
+func AssertEqualConnectorLlmspanUnresolved(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
+	want := metricdata.Metrics{
+		Name:        "otelcol_connector_llmspan_unresolved",
+		Description: "Spans of clients that say nothing of their request's end and have no engine's span, although their service's others have one. They are counted as no request. [Alpha]",
+		Unit:        "{span}",
+		Data: metricdata.Sum[int64]{
+			Temporality: metricdata.CumulativeTemporality,
+			IsMonotonic: true,
+			DataPoints:  dps,
+		},
+	}
+	got, err := tt.GetMetric("otelcol_connector_llmspan_unresolved")
 	require.NoError(t, err)
 	metricdatatest.AssertEqual(t, want, got, opts...)
 }

@@ -45,6 +45,7 @@ func TestSetupTelemetry(t *testing.T) {
 	tb.ConnectorLlmspanSeriesOverflowed.Add(context.Background(), 1)
 	tb.ConnectorLlmspanSettled.Add(context.Background(), 1)
 	tb.ConnectorLlmspanSettledEarly.Add(context.Background(), 1)
+	tb.ConnectorLlmspanUnresolved.Add(context.Background(), 1)
 	AssertEqualConnectorLlmspanDuplicates(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
@@ -82,6 +83,9 @@ func TestSetupTelemetry(t *testing.T) {
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualConnectorLlmspanSettledEarly(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualConnectorLlmspanUnresolved(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 
