@@ -15,7 +15,9 @@ import (
 //
 // Both first kinds may be mixed: input counts once for each prompt id.
 type group struct {
+	trace  *trace
 	parent pcommon.SpanID // of the sequences; the span itself for a root
+	root   bool
 	base   string
 	id     string // base when it is an id that a client can have read, else ""
 	kind   groupKind
@@ -70,7 +72,7 @@ type totals struct {
 const maxPrompts = 4096
 
 // group finds or makes the group of an engine span.
-func (t *trace) group(r *request.Request) *group {
+func (j *Joiner) group(t *trace, r *request.Request) *group {
 	parent := r.ParentID
 	if parent.IsEmpty() {
 		parent = r.SpanID
@@ -91,11 +93,25 @@ func (t *trace) group(r *request.Request) *group {
 			return g
 		}
 	}
-	g := &group{parent: parent, base: base, id: id}
+	if r.ParentID.IsEmpty() && id != "" {
+		// Without a caller's trace each of n sequences is a trace of its own; they share the id and the instant of their arrival.
+		if i, ok := j.byID[id]; ok {
+			for _, g := range i.groups {
+				if g.root && g.merged.Start == r.Start {
+					return g
+				}
+			}
+		}
+	}
+	g := &group{trace: t, parent: parent, base: base, id: id, root: r.ParentID.IsEmpty()}
 	if r.Beam {
 		g.kind = kindBeam
 	}
 	t.groups = append(t.groups, g)
+	if i := j.identify(id); i != nil {
+		i.groups = append(i.groups, g)
+		g.ident = i
+	}
 	return g
 }
 

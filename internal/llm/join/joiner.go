@@ -94,12 +94,11 @@ type trace struct {
 	groups  []*group
 }
 
-// identity is what is known under one response id.
+// identity is what is known under one response id. An id need not be unique: a caller, a proxy or a stub may send a constant.
 type identity struct {
-	engines int  // groups of engine spans under it
-	counted bool // an outer request under it was settled
-	outers  []*outer
-	refs    int
+	groups []*group
+	outers []*outer
+	refs   int
 }
 
 // New returns an empty joiner.
@@ -141,7 +140,7 @@ func (j *Joiner) Add(now time.Time, batch []Span, whole bool) Result {
 		case r.Layer == request.LayerEngine:
 			res.Engines = append(res.Engines, r)
 			res.Settled++
-			g := t.group(r)
+			g := j.group(t, r)
 			g.add(r)
 			if !g.dirty {
 				g.dirty = true

@@ -62,31 +62,73 @@ func (j *Joiner) above(k key, f func(*outer)) {
 // absorb finds the layers that belong to the engine spans of a trace.
 func (j *Joiner) absorb(t *trace) {
 	for _, g := range t.groups {
-		if g.ident == nil && g.id != "" {
-			g.ident = j.identify(g.id)
-			g.ident.engines++
-		}
-		j.above(key{t.id, g.parent}, func(o *outer) { j.take(g, o, true) })
+		j.above(key{t.id, g.parent}, func(o *outer) { j.take(g, o) })
 		if g.ident == nil {
 			continue
 		}
-		// An id that a proxy pins to a constant repeats: then it still says that a client's request reached an engine, which is all
-		// that counting needs, but not which one.
-		once := g.ident.engines == 1
 		for _, o := range g.ident.outers {
-			j.take(g, o, once)
-			j.above(o.node.key, func(p *outer) { j.take(g, p, once) })
+			if o.node.trace == t.id || o.ident.unique(o) {
+				j.above(o.node.key, func(p *outer) { j.take(g, p) })
+			}
 		}
 	}
 	for _, o := range t.outers {
-		if o.ident != nil && o.ident.engines > 0 {
+		if j.reached(o) {
 			j.above(o.node.key, func(p *outer) { p.absorbed = true })
 		}
 	}
 }
 
-// take makes a layer part of the group's request. With tell, what the layer knows is the request's too.
-func (j *Joiner) take(g *group, o *outer, tell bool) {
+// reached tells whether a layer's request is known to have reached an engine: an engine's span stands below it, or has its id.
+// Across traces an id counts only when it is seen once on each side.
+func (j *Joiner) reached(o *outer) bool {
+	if o.absorbed || o.ident == nil || len(o.ident.groups) == 0 {
+		return o.absorbed
+	}
+	for _, g := range o.ident.groups {
+		if g.trace.id == o.node.trace {
+			return true
+		}
+	}
+	return o.ident.unique(o)
+}
+
+// unique tells whether one call of an engine has the id, and no other trace than o's has it on o's layer.
+func (i *identity) unique(o *outer) bool {
+	if len(i.groups) > 1 {
+		return false
+	}
+	for _, x := range i.outers {
+		if x.req.Layer == o.req.Layer && x.node.trace != o.node.trace {
+			return false
+		}
+	}
+	return true
+}
+
+// counted tells whether the other side of o's request was counted without an engine: one trace of the other layer has its id, and no
+// other trace of o's own layer.
+func (i *identity) counted(o *outer) bool {
+	if len(i.groups) > 0 || !i.unique(o) {
+		return false
+	}
+	var other *outer
+	for _, x := range i.outers {
+		if x.req.Layer == o.req.Layer || x.node.trace == o.node.trace {
+			continue
+		}
+		if other != nil && other.node.trace != x.node.trace {
+			return false
+		}
+		if other == nil || x.settled {
+			other = x
+		}
+	}
+	return other != nil && other.settled
+}
+
+// take makes a layer part of the group's request: what it knows is the request's too.
+func (j *Joiner) take(g *group, o *outer) {
 	if len(j.joined) < maxServices {
 		j.joined[o.req.Source.Service] = struct{}{}
 	}
@@ -95,9 +137,7 @@ func (j *Joiner) take(g *group, o *outer, tell bool) {
 		g.under = o
 	case !o.settled && !o.absorbed:
 		o.absorbed = true
-		if tell {
-			inherit(&g.merged, o.req)
-		}
+		inherit(&g.merged, o.req)
 	}
 }
 
@@ -160,7 +200,7 @@ func find(cs []*component, top *outer) *component {
 // counted as either. A service whose engines are never seen is counted, with an unknown status.
 func (j *Joiner) unresolved(c *component) bool {
 	for _, o := range c.members {
-		if o.absorbed || o.req.Status != request.StatusUnknown || reports(o.req) {
+		if j.reached(o) || o.req.Status != request.StatusUnknown || reports(o.req) {
 			return false
 		}
 		if _, ok := j.joined[o.req.Source.Service]; !ok {
@@ -175,11 +215,7 @@ func (j *Joiner) settleComponent(c *component) (Logical, bool) {
 	counted := c.top.settled || c.top.absorbed
 	var left []*outer // layers whose tokens nobody else counted
 	for _, o := range c.members {
-		if o.absorbed {
-			counted = true
-			continue
-		}
-		if o.ident != nil && (o.ident.engines > 0 || o.ident.counted) {
+		if j.reached(o) || (o.ident != nil && o.ident.counted(o)) {
 			counted = true
 			continue
 		}
@@ -213,12 +249,7 @@ func (j *Joiner) settleComponent(c *component) (Logical, bool) {
 		addTokens(&l.Request, o.req)
 	}
 	for _, o := range c.members {
-		if o.ident != nil {
-			o.ident.counted = true
-		}
-		if any {
-			o.tokensCounted = true
-		}
+		o.tokensCounted = o.tokensCounted || any
 	}
 	return l, l.First || any
 }
