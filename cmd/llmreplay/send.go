@@ -119,8 +119,8 @@ func rejected(answer []byte) error {
 	var a struct {
 		PartialSuccess map[string]any `json:"partialSuccess"`
 	}
-	if len(answer) == 0 || json.Unmarshal(answer, &a) != nil {
-		return nil
+	if json.Unmarshal(answer, &a) != nil {
+		a.PartialSuccess = nil // empty or not ours to judge: the status said success
 	}
 	for _, k := range []string{"rejectedSpans", "rejectedLogRecords", "rejectedDataPoints"} {
 		// A 64-bit number is a string in JSON of protobuf; both are seen.

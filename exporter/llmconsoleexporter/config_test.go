@@ -7,7 +7,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/confmap/confmaptest"
 
@@ -46,7 +45,7 @@ func TestConfig(t *testing.T) {
 }
 
 func TestReadme(t *testing.T) {
-	doctest.Load(t, "README.md", "exporters", "llmconsole", func() component.Config { return createDefaultConfig() })
+	doctest.Load(t, "README.md", "exporters", "llmconsole", createDefaultConfig)
 	doctest.KeyTable(t, "README.md", createDefaultConfig())
 }
 

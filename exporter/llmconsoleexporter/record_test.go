@@ -36,8 +36,12 @@ func TestReadsEveryFigure(t *testing.T) {
 	assert.Equal(t, line.Request{
 		End: time.Unix(1, 0).UTC(), Model: "m", Status: "error", ErrorType: "timeout",
 		Stages: []line.Stage{
-			{Name: "ingress", Seconds: line.Some(1.0)}, {Name: "admission", Seconds: line.Some(2.0)}, {Name: "queue", Seconds: line.Some(3.0)},
-			{Name: "prefill", Seconds: line.Some(4.0)}, {Name: "kv_transfer", Seconds: line.Some(5.0)}, {Name: "decode", Seconds: line.Some(6.0)},
+			{Name: "ingress", Seconds: line.Some(1.0)},
+			{Name: "admission", Seconds: line.Some(2.0)},
+			{Name: "queue", Seconds: line.Some(3.0)},
+			{Name: "prefill", Seconds: line.Some(4.0)},
+			{Name: "kv_transfer", Seconds: line.Some(5.0)},
+			{Name: "decode", Seconds: line.Some(6.0)},
 			{Name: "return", Seconds: line.Some(7.0)},
 		},
 		TTFT: line.Some(8.0), TPOT: line.Some(9.0), E2E: line.Some(10.0), UserTTFT: line.Some(11.0), UserE2E: line.Some(12.0),

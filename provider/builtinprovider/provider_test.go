@@ -43,10 +43,10 @@ func TestEveryShippedConfigurationHasPipelines(t *testing.T) {
 
 func TestRetrieveRefuses(t *testing.T) {
 	for uri, want := range map[string]string{
-		"builtin:nothing":     `no built-in configuration "nothing"; there are: `,
-		"builtin:":            `no built-in configuration ""; there are: `,
-		"file:standalone":     `"file:standalone" uri is not supported by "builtin" provider`,
-		"builtin:standalone ": `no built-in configuration "standalone "`,
+		"builtin:nothing":         `no built-in configuration "nothing"; there are: `,
+		"builtin:":                `no built-in configuration ""; there are: `,
+		"file:standalone":         `"file:standalone" uri is not supported by "builtin" provider`,
+		"builtin:standalone.yaml": `no built-in configuration "standalone.yaml"`,
 	} {
 		_, err := newProvider().Retrieve(t.Context(), uri, nil)
 		assert.ErrorContains(t, err, want, uri)

@@ -1,7 +1,6 @@
 package line
 
 import (
-	"fmt"
 	"math"
 	"regexp"
 	"strconv"
@@ -22,8 +21,12 @@ func full() Request {
 		TTFT: Some(0.1234), TPOT: Some(0.0123), E2E: Some(1.534),
 		Input: Some[int64](512), Output: Some[int64](128), Cached: Some[int64](256),
 		Stages: []Stage{
-			{"ingress", Some(0.012)}, {"admission", Some(0.0031)}, {"queue", Some(0.00002)},
-			{"prefill", Some(0.12)}, {"decode", Some(1.41)}, {"return", Some(0.002)},
+			{"ingress", Some(0.012)},
+			{"admission", Some(0.0031)},
+			{"queue", Some(0.00002)},
+			{"prefill", Some(0.12)},
+			{"decode", Some(1.41)},
+			{"return", Some(0.002)},
 		},
 	}
 }
@@ -56,7 +59,11 @@ func TestColumnsStayWhateverTheValues(t *testing.T) {
 	b.TTFT, b.TPOT, b.E2E, b.Input, b.Output = Opt[float64]{}, Some(12.0), Some(7200.0), Opt[int64]{}, Some[int64](131072)
 	la, lb := []rune(Format(a, false)), []rune(Format(b, false))
 	for _, label := range []string{"ttft", "tpot", "e2e", "→", "ingress", "decode"} {
-		at := func(l []rune) int { return utf8.RuneCountInString(string(l)[:strings.Index(string(l), label)]) }
+		at := func(l []rune) int {
+			before, _, found := strings.Cut(string(l), label)
+			assert.True(t, found, label)
+			return utf8.RuneCountInString(before)
+		}
 		assert.Equal(t, at(la), at(lb), label)
 	}
 	assert.Contains(t, string(lb), "…-A22B-Instruct-2507-FP8", "the end of a long name tells models apart")
@@ -155,5 +162,5 @@ func FuzzFormat(f *testing.F) {
 func TestLeftOut(t *testing.T) {
 	assert.Equal(t, "… 1 more request not shown (metrics and records have every one)", LeftOut(1, false))
 	assert.Equal(t, "… 312 more requests not shown (metrics and records have every one)", LeftOut(312, false))
-	assert.True(t, strings.HasPrefix(LeftOut(2, true), "\x1b[2m"), fmt.Sprintf("%q", LeftOut(2, true)))
+	assert.True(t, strings.HasPrefix(LeftOut(2, true), "\x1b[2m"), LeftOut(2, true))
 }
