@@ -11,8 +11,8 @@ SHELL    := /bin/bash
 .DEFAULT_GOAL := help
 FUZZTIME  ?= 30s
 BENCHTIME ?= 1s
-# What `make replay` sends: OTLP/JSON lines, as the file exporter writes them.
-FILES     ?= $(wildcard cmd/llmreplay/samples/*.jsonl)
+# What `make replay` sends: OTLP/JSON lines, as the file exporter writes them. Files that are given are moved in time together.
+FILES     ?=
 ENDPOINT  ?= http://127.0.0.1:4318
 
 TOOLS    := .cache/tools
@@ -45,8 +45,14 @@ $(BIN): builder-config.yaml go.mod go.sum tools/ocb/go.mod $(SOURCES) | prerequi
 run: build ## build and start builtin:standalone; says where to point an engine and where to look
 	@scripts/run $(BIN)
 
-replay: ## send recorded OTLP/JSON lines to a running collector: make replay FILES="a.jsonl b.jsonl" [ENDPOINT=url]
-	go run ./cmd/llmreplay --rebase --endpoint "$(ENDPOINT)" $(FILES)
+replay: | prerequisites ## send recorded OTLP/JSON lines to a running collector: make replay FILES="a.jsonl b.jsonl" [ENDPOINT=url]
+	@mkdir -p bin
+	go build -o bin/llmreplay ./cmd/llmreplay
+ifneq ($(strip $(FILES)),)
+	bin/llmreplay --rebase --endpoint "$(ENDPOINT)" $(FILES)
+else
+	@for f in cmd/llmreplay/samples/*.jsonl; do echo "$$f"; bin/llmreplay --rebase --endpoint "$(ENDPOINT)" "$$f"; done
+endif
 
 test: layers validate race ## everything that must hold: layers, shipped configurations, unit tests with the race detector
 

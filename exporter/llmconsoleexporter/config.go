@@ -12,7 +12,8 @@ type Config struct {
 	// Output is the stream to write to: stdout or stderr. Default stdout; the collector's own log is on stderr.
 	Output Output `mapstructure:"output"`
 
-	// MaxLinesPerSecond bounds the lines of a second; one line then says how many were left out. Default 20; 0 prints all.
+	// MaxLinesPerSecond bounds the lines of a second on average, five times as many at once; a line then says how many were
+	// left out. Default 20; 0 prints all.
 	MaxLinesPerSecond int `mapstructure:"max_lines_per_second"`
 
 	// Color says when lines are coloured: auto (on a terminal, unless NO_COLOR is set), always or never. Default auto.

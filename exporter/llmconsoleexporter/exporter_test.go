@@ -133,24 +133,24 @@ func TestLeavesOutWhatIsBeyondTheLimitAndSaysHowMany(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := &sink{}
 		h := newHarness(t, defaults(), out)
-		require.NoError(t, h.consumeLogs(t.Context(), requests(50)))
+		require.NoError(t, h.consumeLogs(t.Context(), requests(130)))
 		synctest.Wait()
-		assert.Len(t, out.lines(), 20, "the lines of a second come at once")
+		assert.Len(t, out.lines(), 100, "what an engine sends every five seconds comes at once")
 		time.Sleep(summaryEvery) // the bubble's clock
 		synctest.Wait()
-		require.Len(t, out.lines(), 21)
-		assert.Equal(t, "… 30 more requests not shown (metrics and records have every one)", out.lines()[20])
+		require.Len(t, out.lines(), 101)
+		assert.Equal(t, "… 30 more requests not shown (metrics and records have every one)", out.lines()[100])
 
 		require.NoError(t, h.consumeLogs(t.Context(), requests(3)))
-		time.Sleep(3 * summaryEvery)
+		time.Sleep(10 * summaryEvery)
 		synctest.Wait()
-		assert.Len(t, out.lines(), 24, "a quiet second has no summary")
+		assert.Len(t, out.lines(), 104, "a quiet second has no summary")
 
-		require.NoError(t, h.consumeLogs(t.Context(), requests(21)))
+		require.NoError(t, h.consumeLogs(t.Context(), requests(101)))
 		require.NoError(t, h.shutdown(t.Context()))
-		require.Len(t, out.lines(), 45)
-		assert.Contains(t, out.lines()[44], "… 1 more request ", "the last summary is not lost")
-		h.assertRecords(t, map[string]int64{"printed": 43, "rate_limited": 31})
+		require.Len(t, out.lines(), 205)
+		assert.Contains(t, out.lines()[204], "… 1 more request ", "the last summary is not lost")
+		h.assertRecords(t, map[string]int64{"printed": 203, "rate_limited": 31})
 	})
 }
 
@@ -159,9 +159,9 @@ func TestNoLimitPrintsAll(t *testing.T) {
 	cfg := defaults()
 	cfg.MaxLinesPerSecond = 0
 	h := newHarness(t, cfg, out)
-	require.NoError(t, h.consumeLogs(t.Context(), requests(queueLines)))
+	require.NoError(t, h.consumeLogs(t.Context(), requests(20*queueLines)))
 	require.NoError(t, h.shutdown(t.Context()))
-	assert.Len(t, out.lines(), queueLines)
+	assert.Len(t, out.lines(), 20*queueLines, "a burst beyond the queue waits for the writer")
 }
 
 // A terminal that takes nothing (Ctrl-S) costs lines, never a pipeline and never the shutdown.
@@ -173,9 +173,11 @@ func TestABlockedOutputHoldsNothingUp(t *testing.T) {
 		h := newHarness(t, cfg, out)
 		require.NoError(t, h.consumeLogs(t.Context(), requests(1)))
 		synctest.Wait() // the goroutine holds that one and blocks
-		require.NoError(t, h.consumeLogs(t.Context(), requests(queueLines+10)))
-
 		begin := time.Now()
+		require.NoError(t, h.consumeLogs(t.Context(), requests(queueLines+10)))
+		assert.Equal(t, patience, time.Since(begin), "the pipeline waits once, not for each line")
+
+		begin = time.Now()
 		err := h.shutdown(t.Context())
 		require.ErrorIs(t, err, errNotDrained)
 		assert.Equal(t, drainTimeout, time.Since(begin))
@@ -184,6 +186,7 @@ func TestABlockedOutputHoldsNothingUp(t *testing.T) {
 		close(out.wait)
 		synctest.Wait()
 		assert.Len(t, out.lines(), 1+queueLines+1, "what was queued and the summary")
+		assert.False(t, h.printer.stuck.Load(), "a line that was written ends it")
 	})
 }
 

@@ -27,7 +27,7 @@ func createLogs(ctx context.Context, set exporter.Settings, cfg component.Config
 	if err != nil {
 		return nil, err
 	}
-	// No queue, retry or timeout: consumeLogs neither blocks nor fails.
+	// No queue, retry or timeout: consumeLogs never fails, and blocks no longer than patience.
 	return exporterhelper.NewLogs(ctx, set, cfg, e.consumeLogs,
 		exporterhelper.WithStart(e.start), exporterhelper.WithShutdown(e.shutdown), exporterhelper.WithTimeout(exporterhelper.TimeoutConfig{}))
 }

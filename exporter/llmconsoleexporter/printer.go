@@ -18,6 +18,9 @@ const (
 	queueLines = 256
 	// summaryEvery is how often a line says how many were left out.
 	summaryEvery = time.Second
+	// patience bounds how long a full queue holds a pipeline up, once until the output takes a line again: a burst that comes
+	// faster than a terminal scrolls is then printed whole, and a terminal that stands still costs next to nothing.
+	patience = 100 * time.Millisecond
 	// drainTimeout bounds how long Shutdown waits for a terminal that does not take lines: somebody pressed Ctrl-S, or the
 	// reader of a pipe stands still.
 	drainTimeout = 2 * time.Second
@@ -25,7 +28,7 @@ const (
 
 var errNotDrained = errors.New("lines were left unprinted: the output took none for " + drainTimeout.String())
 
-// printer writes lines in a goroutine of its own, so that an output which blocks never holds a pipeline up.
+// printer writes lines in a goroutine of its own, so that an output which blocks does not hold a pipeline up.
 type printer struct {
 	out    io.Writer
 	color  bool
@@ -34,6 +37,8 @@ type printer struct {
 
 	lines   chan string
 	leftOut atomic.Int64 // requests without a line since the last summary
+
+	stuck atomic.Bool // the queue stayed full for patience, and no line was written since
 
 	start, end sync.Once
 	stop       chan struct{}
@@ -49,13 +54,25 @@ func newPrinter(out io.Writer, color bool, logger *zap.Logger, done func(string)
 	}
 }
 
-// print queues a line, or counts it as left out when the queue is full; it never blocks.
+// print queues a line, or counts it as left out when the queue stays full; it blocks for patience at most.
 func (p *printer) print(text string) {
 	select {
 	case p.lines <- text:
+		return
 	default:
-		p.skip(outcomeBlocked)
 	}
+	if !p.stuck.Load() {
+		full := time.NewTimer(patience)
+		defer full.Stop()
+		select {
+		case p.lines <- text:
+			return
+		case <-p.stop:
+		case <-full.C:
+			p.stuck.Store(true)
+		}
+	}
+	p.skip(outcomeBlocked)
 }
 
 // skip counts a request that gets no line.
@@ -125,6 +142,7 @@ func (p *printer) write(text string) bool {
 		p.logger.Info("request lines are written again")
 	}
 	p.failing = err != nil
+	p.stuck.Store(false)
 	return err == nil
 }
 
@@ -134,12 +152,12 @@ func (p *printer) shutdown(ctx context.Context) error {
 	if !p.started.Load() {
 		return nil
 	}
-	patience := time.NewTimer(drainTimeout)
-	defer patience.Stop()
+	late := time.NewTimer(drainTimeout)
+	defer late.Stop()
 	select {
 	case <-p.stopped:
 		return nil
-	case <-patience.C:
+	case <-late.C:
 		return errNotDrained
 	case <-ctx.Done():
 		return errors.Join(errNotDrained, ctx.Err())
