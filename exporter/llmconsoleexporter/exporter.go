@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
@@ -64,14 +65,14 @@ func (e *consoleExporter) consumeLogs(_ context.Context, ld plog.Logs) error {
 	for _, rl := range ld.ResourceLogs().All() {
 		for _, sl := range rl.ScopeLogs().All() {
 			for _, rec := range sl.LogRecords().All() {
-				e.record(rec)
+				e.record(rec, rl.Resource().Attributes())
 			}
 		}
 	}
 	return nil
 }
 
-func (e *consoleExporter) record(rec plog.LogRecord) {
+func (e *consoleExporter) record(rec plog.LogRecord, resource pcommon.Map) {
 	if rec.EventName() != eventName {
 		e.count(outcomeIgnored)
 		return
@@ -80,7 +81,7 @@ func (e *consoleExporter) record(rec plog.LogRecord) {
 		e.printer.skip(outcomeRateLimited)
 		return
 	}
-	e.printer.print(line.Format(requestOf(rec, e.zone), e.printer.color))
+	e.printer.print(line.Format(requestOf(rec, resource, e.zone), e.printer.color))
 }
 
 func (e *consoleExporter) admit(now time.Time) bool {

@@ -17,11 +17,11 @@ var stages = []string{"ingress", "admission", "queue", "prefill", "kv_transfer",
 
 // requestOf reads a record. An attribute of another type than it should have counts as not told.
 // Only named attributes are read, never the body, so that no text of a prompt can reach the terminal.
-func requestOf(rec plog.LogRecord, zone *time.Location) line.Request {
+func requestOf(rec plog.LogRecord, resource pcommon.Map, zone *time.Location) line.Request {
 	attrs := rec.Attributes()
 	r := line.Request{
 		End:       endOf(rec, zone),
-		Model:     text(attrs, "gen_ai.request.model"),
+		Model:     modelOf(attrs, resource),
 		Status:    text(attrs, "llmspan.status"),
 		ErrorType: text(attrs, "error.type"),
 		TTFT:      number(attrs, "llmspan.ttft"),
@@ -44,6 +44,17 @@ func requestOf(rec plog.LogRecord, zone *time.Location) line.Request {
 		}
 	}
 	return r
+}
+
+// modelOf is the model, or the service in brackets: vLLM's spans do not say which model they are about.
+func modelOf(attrs, resource pcommon.Map) string {
+	if m := text(attrs, "gen_ai.request.model"); m != "" {
+		return m
+	}
+	if s := text(resource, "service.name"); s != "" {
+		return "(" + s + ")"
+	}
+	return ""
 }
 
 func endOf(rec plog.LogRecord, zone *time.Location) time.Time {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
 
 	"github.com/otelcol-llm/otelcol-llm/exporter/llmconsoleexporter/internal/line"
@@ -47,7 +48,7 @@ func TestReadsEveryFigure(t *testing.T) {
 		TTFT: line.Some(8.0), TPOT: line.Some(9.0), E2E: line.Some(10.0), UserTTFT: line.Some(11.0), UserE2E: line.Some(12.0),
 		Input: line.Some[int64](14), Output: line.Some[int64](15), Cached: line.Some[int64](16),
 		Cost: line.Some(13.0), Currency: "EUR", Missed: []string{"ttft"}, Quality: []string{"empty"},
-	}, requestOf(rec, time.UTC))
+	}, requestOf(rec, pcommon.NewMap(), time.UTC))
 }
 
 func TestAnAttributeOfTheWrongTypeIsNotTold(t *testing.T) {
@@ -60,5 +61,14 @@ func TestAnAttributeOfTheWrongTypeIsNotTold(t *testing.T) {
 	a.PutInt("gen_ai.request.model", 7)
 	a.PutStr("llmspan.quality", "empty")
 	a.PutEmptySlice("llmspan.slo.violated").AppendEmpty().SetInt(3)
-	assert.Equal(t, line.Request{E2E: line.Some(2.0), Stages: []line.Stage{}}, requestOf(rec, time.UTC))
+	assert.Equal(t, line.Request{E2E: line.Some(2.0), Stages: []line.Stage{}}, requestOf(rec, pcommon.NewMap(), time.UTC))
+}
+
+func TestTheServiceStandsInForAModelThatIsNotTold(t *testing.T) {
+	attrs, resource := pcommon.NewMap(), pcommon.NewMap()
+	assert.Empty(t, modelOf(attrs, resource))
+	resource.PutStr("service.name", "vllm-chat")
+	assert.Equal(t, "(vllm-chat)", modelOf(attrs, resource))
+	attrs.PutStr("gen_ai.request.model", "m")
+	assert.Equal(t, "m", modelOf(attrs, resource))
 }
