@@ -131,7 +131,7 @@ func TestManifestAndModuleAgreeOnTheCore(t *testing.T) {
 			case strings.HasPrefix(name, "go.opentelemetry.io/collector/confmap/"):
 				assert.Equal(t, versions["go.opentelemetry.io/collector/confmap"], version, name)
 			case strings.HasPrefix(name, "go.opentelemetry.io/collector/"):
-				assert.Equal(t, versions["go.opentelemetry.io/collector/otelcol"], version, name)
+				assert.Equal(t, versions["go.opentelemetry.io/collector/processor/processorhelper"], version, name)
 			}
 		}
 	}
