@@ -78,6 +78,15 @@ const (
 	fieldOwnStatus
 	fieldOwnBeam
 	fieldOwnInvalid
+	fieldOwnEstimated
+	fieldOwnUserE2E
+	fieldOwnGapMax
+	fieldOwnSkew
+	fieldOwnChunks
+	fieldOwnDecision
+	fieldOwnReason
+	fieldOwnIncoming
+	fieldOwnPartial
 
 	numFields
 )

@@ -26,6 +26,16 @@ var ownKeys = map[string]spelling{
 	names.Status:     {fieldOwnStatus, 0},
 	names.Beam:       {fieldOwnBeam, 0},
 	names.Invalid:    {fieldOwnInvalid, 0},
+
+	names.UserTTFTEstimated: {fieldOwnEstimated, 0},
+	names.UserE2E:           {fieldOwnUserE2E, 0},
+	names.UserGapMax:        {fieldOwnGapMax, 0},
+	names.ClockSkew:         {fieldOwnSkew, 0},
+	names.Chunks:            {fieldOwnChunks, 0},
+	names.SamplingDecision:  {fieldOwnDecision, 0},
+	names.SamplingReason:    {fieldOwnReason, 0},
+	names.SamplingIncoming:  {fieldOwnIncoming, 0},
+	names.SamplingPartial:   {fieldOwnPartial, 0},
 }
 
 // ownDialects are the names that Write can have left; any other value was not written by us.
@@ -50,7 +60,8 @@ func recogniseOwn(s *source, r *request.Request) bool {
 	}
 	r.Layer, r.Dialect, r.Processed = layer, dialect, true
 	s.common(r)
-	r.LayerOnly = dialect == "http"
+	// A plain HTTP span is a layer only, unless a whole trace has shown that it is all there is of a request; then it has an operation.
+	r.LayerOnly = dialect == "http" && !s.has(fieldOperation)
 	r.OwnStages = dialect == "sglang"
 	r.Status = request.ParseStatus(s.text(fieldOwnStatus))
 	if r.Status == request.StatusError && r.ErrorType == "" {
@@ -63,6 +74,7 @@ func recogniseOwn(s *source, r *request.Request) bool {
 		{fieldOwnAdmission, &r.Admission}, {fieldOwnQueue, &r.Queue}, {fieldOwnPrefill, &r.Prefill}, {fieldOwnDecode, &r.Decode},
 		{fieldOwnTTFT, &r.TTFT}, {fieldOwnE2E, &r.E2E}, {fieldOwnUserTTFT, &r.UserTTFT},
 		{fieldOwnIngress, &r.Ingress}, {fieldOwnReturn, &r.Return}, {fieldOwnKVTransfer, &r.KVTransfer},
+		{fieldOwnUserE2E, &r.UserE2E}, {fieldOwnGapMax, &r.UserGapMax}, {fieldOwnSkew, &r.ClockSkew}, {fieldOwnIncoming, &r.IncomingWeight},
 	} {
 		if !s.has(t.field) {
 			continue
@@ -71,7 +83,14 @@ func recogniseOwn(s *source, r *request.Request) bool {
 			*t.to = request.Some(d)
 		}
 	}
-	r.Beam = s.has(fieldOwnBeam) && s.values[fieldOwnBeam].Type() == pcommon.ValueTypeBool && s.values[fieldOwnBeam].Bool()
+	r.Beam, r.UserTTFTEstimated, r.Partial = s.flag(fieldOwnBeam), s.flag(fieldOwnEstimated), s.flag(fieldOwnPartial)
+	if n, ok := s.tokens(r, fieldOwnChunks, "chunks"); ok {
+		r.Chunks = n
+	}
+	switch d := s.text(fieldOwnDecision); d {
+	case names.DecisionKeep, names.DecisionDrop:
+		r.Decision, r.Rule = d, s.text(fieldOwnReason)
+	}
 	if s.has(fieldOwnInvalid) && s.values[fieldOwnInvalid].Type() == pcommon.ValueTypeSlice {
 		for _, v := range s.values[fieldOwnInvalid].Slice().All() {
 			if v.Type() == pcommon.ValueTypeStr {
@@ -96,6 +115,7 @@ func Write(r *request.Request, span ptrace.Span) {
 		{names.Admission, r.Admission}, {names.Queue, r.Queue}, {names.Prefill, r.Prefill}, {names.Decode, r.Decode},
 		{names.KVTransfer, r.KVTransfer}, {names.Ingress, r.Ingress}, {names.Return, r.Return},
 		{names.TTFT, r.TTFT}, {names.TPOT, r.TPOT()}, {names.E2E, r.E2E}, {names.UserTTFT, r.UserTTFT}, {names.ClockSkew, r.ClockSkew},
+		{names.UserE2E, r.UserE2E}, {names.UserGapMax, r.UserGapMax},
 	} {
 		if f.v.Known {
 			a.PutDouble(f.key, f.v.Value)
@@ -107,6 +127,12 @@ func Write(r *request.Request, span ptrace.Span) {
 	a.PutStr(names.Status, r.Status.String())
 	if r.Beam {
 		a.PutBool(names.Beam, true)
+	}
+	if r.UserTTFTEstimated {
+		a.PutBool(names.UserTTFTEstimated, true)
+	}
+	if r.Chunks > 0 {
+		a.PutInt(names.Chunks, r.Chunks)
 	}
 	if len(r.Invalid) > 0 {
 		s := a.PutEmptySlice(names.Invalid)
