@@ -61,7 +61,12 @@ func recogniseOwn(s *source, r *request.Request) bool {
 	r.Layer, r.Dialect, r.Processed = layer, dialect, true
 	s.common(r)
 	// A plain HTTP span is a layer only, unless a whole trace has shown that it is all there is of a request; then it has an operation.
-	r.LayerOnly = dialect == "http" && !s.has(fieldOperation)
+	if dialect == "http" && !s.has(fieldOperation) {
+		r.LayerOnly = true
+		if r.Operation = operationOfPath(s.text(fieldHTTPPath)); r.Operation == "" {
+			r.Operation = operationOfPath(s.text(fieldHTTPRoute))
+		}
+	}
 	r.OwnStages = dialect == "sglang"
 	r.Status = request.ParseStatus(s.text(fieldOwnStatus))
 	if r.Status == request.StatusError && r.ErrorType == "" {
