@@ -50,6 +50,11 @@ const (
 	fieldHTTPStatus
 	fieldOutcome // request.outcome of Dynamo
 
+	// Dynamo's bare words.
+	fieldDynamoModel
+	fieldDynamoInput
+	fieldDynamoOutput
+
 	// What tells a source.
 	fieldHTTPMethod
 	fieldHTTPPath

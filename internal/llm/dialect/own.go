@@ -42,11 +42,11 @@ var ownDialects = func() map[string]string {
 var recognisersByName = [...]string{"vllm", "sglang", "dynamo", "litellm", "openinference", "openllmetry", "vercel", "semconv", "http"}
 
 // recogniseOwn claims a span that Write has been on.
-func recogniseOwn(s *source, r *request.Request) bool {
+func recogniseOwn(s *source, r *request.Request) verdict {
 	layer := request.ParseLayer(s.text(fieldOwnLayer))
 	dialect, ok := ownDialects[s.text(fieldOwnDialect)]
 	if layer == request.LayerNone || !ok {
-		return false
+		return notMine
 	}
 	r.Layer, r.Dialect, r.Processed = layer, dialect, true
 	s.common(r)
@@ -79,7 +79,7 @@ func recogniseOwn(s *source, r *request.Request) bool {
 			}
 		}
 	}
-	return true
+	return aRequest
 }
 
 // Write leaves on a span what was read from it, under the current names. It adds at most what names.SpanAttributes lists, overwrites
@@ -173,6 +173,12 @@ func DropSource(r *request.Request, a pcommon.Map) {
 			return sp.rank > 0 && r.Model != "" && r.Model != OtherModel
 		case fieldProvider:
 			return sp.rank > 0 && r.Provider != ""
+		case fieldDynamoInput:
+			return r.Dialect == "dynamo" && r.InputTokens.Known
+		case fieldDynamoOutput:
+			return r.Dialect == "dynamo" && r.OutputTokens.Known
+		case fieldDynamoModel:
+			return r.Dialect == "dynamo" && r.Model != "" && r.Model != OtherModel
 		}
 		return false
 	})
