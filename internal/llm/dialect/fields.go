@@ -67,7 +67,7 @@ const (
 	fieldLiteLLM     // litellm.provider.model
 	fieldServerTTFT  // gen_ai.server.time_to_first_token on a span
 
-	// What llmspan itself wrote (llmspan.go).
+	// What llmspan itself wrote (own.go).
 	fieldOwnLayer
 	fieldOwnDialect
 	fieldOwnAdmission
@@ -80,6 +80,7 @@ const (
 	fieldOwnIngress
 	fieldOwnReturn
 	fieldOwnKVTransfer
+	fieldOwnClockSkew
 	fieldOwnStatus
 	fieldOwnBeam
 	fieldOwnInvalid

@@ -39,14 +39,19 @@ func recogniseHTTP(s *source, r *request.Request) verdict {
 	if !server && !router {
 		return notMine
 	}
-	op := operationOfPath(s.text(fieldHTTPPath))
-	if op == "" {
-		op = operationOfPath(s.text(fieldHTTPRoute))
-	}
+	op := s.operationOfRoute()
 	r.Layer, r.LayerOnly, r.Tentative = request.LayerGateway, true, op == ""
 	r.Operation = op
 	s.outcome(r)
 	return aRequest
+}
+
+// operationOfRoute is the operation that the span's path serves, else its route.
+func (s *source) operationOfRoute() string {
+	if op := operationOfPath(s.text(fieldHTTPPath)); op != "" {
+		return op
+	}
+	return operationOfPath(s.text(fieldHTTPRoute))
 }
 
 // routes are the ends of the paths that serve models: OpenAI's, Anthropic's, SGLang's, TGI's and vLLM's own.

@@ -34,10 +34,14 @@ func recogniseLiteLLM(s *source, r *request.Request) verdict {
 	if r.Operation == "" {
 		r.Operation = "chat"
 	}
-	if r.Status == request.StatusError && r.InputTokens.Or(0) == 0 && r.OutputTokens.Or(0) == 0 {
-		// A failed call is written with a usage of zeros: nobody counted.
-		r.InputTokens, r.OutputTokens = request.Tokens{}, request.Tokens{}
-	}
+	uncounted(r)
 	s.clientTimes(r)
 	return aRequest
+}
+
+// uncounted forgets the usage of zeros with which LiteLLM writes a failed call: nobody counted.
+func uncounted(r *request.Request) {
+	if r.Status == request.StatusError && r.InputTokens.Or(0) == 0 && r.OutputTokens.Or(0) == 0 {
+		r.InputTokens, r.OutputTokens = request.Tokens{}, request.Tokens{}
+	}
 }
