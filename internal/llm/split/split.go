@@ -65,7 +65,7 @@ type id struct {
 // Traces works on td in place.
 func Traces(td ptrace.Traces, o Options) Facts {
 	var f Facts
-	b := read(td, &f)
+	b := read(td, &f, false)
 	if b.engines > 0 {
 		for i := range b.items {
 			if it := &b.items[i]; it.req.Layer == request.LayerEngine && !it.req.Processed {
@@ -95,7 +95,7 @@ func Traces(td ptrace.Traces, o Options) Facts {
 // the rest follow when it is whole.
 func Recognise(td ptrace.Traces, o Options) Facts {
 	var f Facts
-	b := read(td, &f)
+	b := read(td, &f, false)
 	for i := range b.items {
 		it := &b.items[i]
 		if it.req.Processed || it.req.Tentative {
@@ -124,8 +124,8 @@ func rewrite(it *item, o Options) {
 }
 
 // read recognises the spans of a batch.
-func read(td ptrace.Traces, f *Facts) *batch {
-	b := &batch{}
+func read(td ptrace.Traces, f *Facts, whole bool) *batch {
+	b := &batch{whole: whole}
 	for i := range td.ResourceSpans().Len() {
 		rs := td.ResourceSpans().At(i)
 		res := dialect.ReadResource(rs.Resource())
@@ -134,6 +134,10 @@ func read(td ptrace.Traces, f *Facts) *batch {
 			for k := range spans.Len() {
 				span := spans.At(k)
 				r, ok := dialect.Read(span, res)
+				if r.Decision != "" && !whole {
+					// A decision is made here or behind here; one that comes in was made by another, on other grounds.
+					unmark(span)
+				}
 				if !ok {
 					b.noteLifecycle(span)
 					continue

@@ -48,8 +48,7 @@ type WholeFacts struct {
 // trace, and marks or removes it. Stage spans are made for kept traces only. The spans have been through Recognise.
 func (w *Whole) Traces(now time.Time, td ptrace.Traces, decide Decide) WholeFacts {
 	f := WholeFacts{Kept: map[string]int{}, DroppedTraces: map[string]int{}}
-	b := read(td, &f.Facts)
-	b.whole = true
+	b := read(td, &f.Facts, true)
 	traces := w.index(td, b)
 	for i := range b.items {
 		if it := &b.items[i]; it.req.Layer == request.LayerEngine {
@@ -240,9 +239,6 @@ func mark(td ptrace.Traces, decisions map[pcommon.TraceID]sampling.Decision, tag
 // Mark writes a decision on one span.
 func Mark(s ptrace.Span, d sampling.Decision, tag bool) {
 	a := s.Attributes()
-	if _, done := a.Get(names.SamplingReason); done {
-		return
-	}
 	if d.Keep {
 		if in := sampling.ReadState(s.TraceID(), s.TraceState().AsRaw()); tag && in.Known {
 			a.PutDouble(names.SamplingIncoming, in.Incoming.AdjustedCount())
@@ -274,6 +270,13 @@ func (t *view) countChunks() {
 		} else {
 			v.span.Attributes().PutInt(names.Chunks, int64(len(starts)))
 		}
+	}
+}
+
+// unmark removes a decision from a span.
+func unmark(s ptrace.Span) {
+	for _, k := range [...]string{names.SamplingDecision, names.SamplingReason, names.SamplingIncoming, names.SamplingPartial} {
+		s.Attributes().Remove(k)
 	}
 }
 
