@@ -75,7 +75,7 @@ var contentKeys = map[Class][]string{
 	},
 	ClassMetadata: {
 		"metadata", "tag.tags", "tags", "langfuse.trace.tags", "langfuse.experiment.item.expected_output", "langfuse.experiment.item.metadata", "langfuse.experiment.metadata",
-		"langfuse.experiment.description", "gen_ai.framework.pipeline.metadata", "haystack.pipeline.metadata", "hidden_params", "feedback", "baggage",
+		"langfuse.experiment.description", "gen_ai.framework.pipeline.metadata", "haystack.pipeline.metadata", "hidden_params", "feedback", "baggage", "log.record.original",
 	},
 	ClassBlob: {
 		"db.query.result.vector", "db.query.embeddings.vector", "db.search.embeddings.vector", "ai.embedding", "ai.embeddings", "embedding.vector", "embedding.embeddings",
@@ -151,5 +151,6 @@ var contentPrefixes = []prefixRule{
 	{"http.request.body.", verbContent, ClassDocument, false},
 	{"http.response.body.", verbContent, ClassDocument, false},
 	{"mcp.request.argument.", verbContent, ClassTool, true},
+	{"process.environment_variable.", verbContent, ClassMetadata, true},
 	{"baggage.", verbContent, ClassMetadata, true},
 }

@@ -54,6 +54,7 @@ var safeKeys = map[verb][]string{
 		"graph.node.parent_id", "traceloop.entity.name", "traceloop.entity.path", "traceloop.workflow.name", "ai.telemetry.functionId", "operation.name", "resource.name", "ai.schema.name", "langfuse.trace.name", "mlflow.spanFunctionName",
 		"mlflow.traceName", "haystack.component.name", "haystack.component.type", "haystack.component.fully_qualified_type", "otel.scope.name", "otel.library.name", "llm.request.functions.name",
 	},
+	verbTitle: {"service.name", "service.namespace", "service.instance.id", "deployment.environment", "deployment.environment.name"},
 	verbError: {"error.type", "exception.type", "error.code", "exception.escaped", "otel.status_description.code"},
 	verbAgent: {"http.user_agent", "user_agent.original", "metadata.user_agent"},
 	verbURL: {

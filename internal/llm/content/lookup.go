@@ -82,8 +82,8 @@ func (t *table) lookup(key string, deployed bool) rule {
 	}
 	for i := range t.forced {
 		if f := &t.forced[i]; strings.HasPrefix(key, f.prefix) {
-			if known && r.verb == verbSecret {
-				return *r
+			if known && r.verb == verbSecret || !known && isSecretKey(key) {
+				return rule{verb: verbSecret, class: ClassSecret} // no configuration lets a credential through
 			}
 			return f.rule
 		}
@@ -92,6 +92,8 @@ func (t *table) lookup(key string, deployed bool) rule {
 		return *r
 	}
 	switch {
+	case !isKey(key):
+		return rule{verb: verbContent, class: ClassUnknown, noLength: true} // the key itself may be what a user typed
 	case strings.HasSuffix(key, lengthSuffix), strings.HasSuffix(key, countSuffix):
 		return rule{verb: verbNumber, class: ClassUnknown, noLength: true}
 	case strings.HasSuffix(key, rolesSuffix), strings.HasSuffix(key, typesSuffix):
@@ -111,12 +113,6 @@ func (t *table) lookup(key string, deployed bool) rule {
 			return rule{verb: verbSecret, class: ClassSecret}
 		}
 		return leafRule(p, key[len(p.prefix):])
-	}
-	if i := strings.IndexByte(key, '['); i > 0 && ns != key[:i] {
-		// name[0].more is how a few SDKs write indices
-		if _, ok := t.byNamespace[key[:i]]; ok {
-			return rule{verb: verbContent, class: ClassUnknown}
-		}
 	}
 	return unknownRule(key, deployed)
 }

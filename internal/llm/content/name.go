@@ -4,7 +4,7 @@ import "strings"
 
 // maxProse is the number of plain words that a name may have. Names of instrumentations have up to four ("Failed Proxy Server
 // Request"); a sentence has more.
-const maxProse = 5
+const maxProse = 4
 
 // modelOperations begin span names that go on with a model: "chat llama-3" (GenAI conventions).
 var modelOperations = set("chat", "text_completion", "generate_content", "embeddings", "completion", "responses", "embedding", "rerank", "generate")

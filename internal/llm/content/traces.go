@@ -7,7 +7,8 @@ import (
 
 // Traces redacts td in place and adds what it did to f. Nothing is added, dropped or reordered but attributes.
 func (r *Redactor) Traces(td ptrace.Traces, f *Facts) {
-	w := walk{r: r, f: f, signal: SignalTraces}
+	w := r.walk(SignalTraces, r.mode, f)
+	defer w.done()
 	w.traces(td)
 }
 
@@ -31,19 +32,22 @@ func (w *walk) traces(td ptrace.Traces) {
 // Span redacts one span in place: the step that Traces takes for every span, for a caller that walks by itself. mode is
 // ModeOf the span's resource. The resource and scope stay as they are: see Resource and Scope.
 func (r *Redactor) Span(mode Mode, span ptrace.Span, f *Facts) {
-	w := walk{r: r, f: f, mode: mode, signal: SignalTraces}
+	w := r.walk(SignalTraces, mode, f)
+	defer w.done()
 	w.span(span)
 }
 
 // Resource redacts a resource in place, in the mode that ModeOf gives for it.
 func (r *Redactor) Resource(mode Mode, res pcommon.Resource, f *Facts) {
-	w := walk{r: r, f: f, mode: mode, signal: SignalTraces}
+	w := r.walk(SignalTraces, mode, f)
+	defer w.done()
 	w.resource(res)
 }
 
 // Scope redacts an instrumentation scope in place.
 func (r *Redactor) Scope(mode Mode, scope pcommon.InstrumentationScope, f *Facts) {
-	w := walk{r: r, f: f, mode: mode, signal: SignalTraces}
+	w := r.walk(SignalTraces, mode, f)
+	defer w.done()
 	w.scope(scope)
 }
 

@@ -52,11 +52,8 @@ func in(m map[string]struct{}, w string) bool { _, ok := m[w]; return ok }
 //	infrastructure   one printable line, under a key that does not end in a word like body
 //	other, or none   a token, under a key without text words (a bare key needs a last word that promises one)
 //
-// Numbers and booleans stay everywhere. A key that is itself no token has no rule to stand on: its value goes.
+// Numbers and booleans stay everywhere, and as text under keys without text words. The key is one that isKey accepts.
 func unknownRule(key string, deployed bool) rule {
-	if !isKey(key) {
-		return rule{verb: verbContent, class: ClassUnknown, noLength: true}
-	}
 	if isSecretKey(key) {
 		return rule{verb: verbSecret, class: ClassSecret}
 	}
@@ -79,7 +76,10 @@ func unknownRule(key string, deployed bool) rule {
 	case last&wordToken != 0, !text && (deployed || !bare):
 		return rule{verb: verbLabel, class: ClassUnknown}
 	}
-	return rule{verb: verbScalar, class: ClassUnknown}
+	if text {
+		return rule{verb: verbScalar, class: ClassUnknown}
+	}
+	return rule{verb: verbStamp, class: ClassUnknown}
 }
 
 // isKey: a key that source code wrote rather than a user: a token, with the separators that frameworks use.

@@ -18,7 +18,7 @@ const (
 	maxDepth = 64
 )
 
-// walk is one pass over a tree of telemetry in one mode. It lives on the stack of the method that walks.
+// walk is one pass over a tree of telemetry in one mode. Walks are pooled: see Redactor.walk.
 type walk struct {
 	r    *Redactor
 	mode Mode
@@ -33,6 +33,25 @@ type walk struct {
 	measures []measure
 	seen     []string
 	searches int
+}
+
+// walk takes a walk from the pool; done gives it back.
+func (r *Redactor) walk(signal Signal, mode Mode, f *Facts) *walk {
+	w, ok := r.walks.Get().(*walk)
+	if !ok {
+		w = new(walk)
+	}
+	w.r, w.f, w.signal, w.mode, w.bare = r, f, signal, mode, signal == SignalMetrics
+	return w
+}
+
+// done forgets everything that the walk saw: the pool must not keep a prompt alive.
+func (w *walk) done() {
+	clear(w.seen[:cap(w.seen)])
+	clear(w.measures[:cap(w.measures)])
+	r := w.r
+	*w = walk{seen: w.seen[:0], measures: w.measures[:0]}
+	r.walks.Put(w)
 }
 
 // measure is what is left of one text: attributes to write once the walk over the set is done.
@@ -184,8 +203,10 @@ func (w *walk) fit(ru *rule, key, s string) (string, bool) {
 			w.count(ClassSecret, key)
 		}
 		return out, true
-	case verbScalar:
+	case verbStamp:
 		return s, isStamp(s)
+	case verbTitle:
+		return s, isIdentity(s)
 	}
 	return s, false
 }
@@ -209,7 +230,7 @@ func (w *walk) sliceFits(ru *rule, key string, s pcommon.Slice) bool {
 		return true
 	}
 	n := s.Len()
-	if n > maxElements || ru.verb == verbScalar {
+	if n > maxElements || ru.verb == verbScalar || ru.verb == verbStamp {
 		return false
 	}
 	for i := 0; i < n; i++ {
