@@ -15,7 +15,7 @@ var contentKeys = map[Class][]string{
 		// OpenLLMetry
 		"traceloop.entity.input", "gen_ai.task.input", "gen_ai.guardrail.input", "gen_ai.guardrail.error.message", "llm.chat.stop_sequences", "llm.request.stop_sequences",
 		// OpenInference
-		"input.value", "llm.prompts", "llm.invocation_parameters", "embedding.invocation_parameters", "prompt.text", "audio.transcript", "image.url", "audio.url", "embedding.text",
+		"input.value", "llm.prompts", "llm.invocation_parameters", "embedding.invocation_parameters", "prompt.text", "audio.transcript", "image.url", "audio.url", "embedding.text", "annotations", "evaluations",
 		// OpenLIT
 		"gen_ai.content.revised_prompt", "gen_ai.request.speech.prompt", "gen_ai.workflow.input", "gen_ai.execution.input", "gen_ai.execution.error",
 		"gen_ai.memory.input", "gen_ai.memory.metadata", "gen_ai.agent.goal", "gen_ai.agent.context", "gen_ai.agent.instructions", "gen_ai.agent.task", "gen_ai.agent.human_input",
@@ -34,7 +34,7 @@ var contentKeys = map[Class][]string{
 		// Google ADK, Genkit, LiveKit, Flue, coding agents
 		"gcp.vertex.agent.llm_request", "gcp.vertex.agent.data", "genkit:input", "lk.input_text", "lk.user_transcript", "lk.user_input", "lk.chat_ctx", "lk.instructions",
 		"flue.turn.input", "flue.task.prompt", "flue.workflow.payload", "user_prompt", "request_text", "input", "transcript", "message", "messages", "content", "body", "text", "query",
-		"message.content", "instructions", "system_prompt", "user_input",
+		"message.content", "instructions", "system_prompt", "user_input", "stop", "extra_body", "extra_query", "db.chroma.query.where", "request",
 	},
 	ClassCompletion: {
 		"gen_ai.output.messages", "gen_ai.completion", "gen_ai.content.completion", "gen_ai.content.completion.chunk", "llm.content.completion.chunk", "gen_ai.content.reasoning",
@@ -61,7 +61,7 @@ var contentKeys = map[Class][]string{
 	},
 	ClassDocument: {
 		"gen_ai.retrieval.query.text", "gen_ai.retrieval.query", "gen_ai.retrieval.documents", "gen_ai.knowledge.search.query", "gen_ai.memory.search.query", "gen_ai.vectordb.search.query",
-		"retrieval.documents", "reranker.query", "db.query.result.document", "db.query.result.metadata", "db.query.result.id", "db.search.result.entity", "db.marqo.search.query", "pinecone.query.filter", "pinecone.query.queries",
+		"retrieval.documents", "document.content", "document.metadata", "db.query.result.document", "db.query.result.metadata", "db.query.result.id", "db.search.result.entity", "db.marqo.search.query", "pinecone.query.filter", "pinecone.query.queries",
 		"db.query.text", "db.statement", "db.filter", "db.where_document", "db.metadata", "db.query.parameter", "db.update.metadata", "db.update.values", "db.postgresql.plan",
 		"redis.command", "mongodb.query", "elasticsearch.body", "opensearch.body", "graphql.document", "messaging.message.body",
 		"http.request.body", "http.response.body", "http.request.body.content", "http.response.body.content", "rpc.request.body", "rpc.response.body",
@@ -131,8 +131,8 @@ var contentPrefixes = []prefixRule{
 	{"langfuse.metadata", verbContent, ClassMetadata, true},
 	{"langsmith.metadata.", verbContent, ClassMetadata, true},
 	{"mlflow.traceTag.", verbContent, ClassMetadata, true},
-	{"annotations", verbContent, ClassMessage, false},
-	{"evaluations", verbContent, ClassMessage, false},
+	{"annotations.", verbContent, ClassMessage, false},
+	{"evaluations.", verbContent, ClassMessage, false},
 	{"ai.prompt.", verbContent, ClassMessage, false},
 	{"ai.schema", verbContent, ClassTool, true},
 	{"ai.settings.context", verbContent, ClassMetadata, true},

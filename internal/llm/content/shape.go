@@ -18,7 +18,7 @@ const (
 	isNameByte               // what span names of instrumentations are made of
 	isStampByte              // digits and what stands between them in numbers and times
 	isTypeByte               // what error types are made of, in any language
-	isPrintByte              // printable ASCII
+	isPhraseByte             // printable ASCII but for " and \\, which quote text within text
 	isLetterByte             // A-Z a-z
 )
 
@@ -38,7 +38,9 @@ func makeByteTable() (t [256]uint8) {
 	set("<>[]*$&`()", isTypeByte)
 	set("0123456789.:+- TZ", isStampByte)
 	for b := 0x20; b < 0x7f; b++ {
-		t[b] |= isPrintByte
+		if b != '"' && b != '\\' {
+			t[b] |= isPhraseByte
+		}
 	}
 	return t
 }
@@ -134,10 +136,12 @@ func isStamp(s string) bool {
 	return true
 }
 
-// isPhrase: one line of printable ASCII that describes infrastructure.
+// isPhrase: one line of printable ASCII that describes infrastructure; no JSON and no data URL.
 func isPhrase(s string) bool {
-	return len(s) <= maxPhrase && allBytes(s, isPrintByte) && !isCredential(s)
+	return len(s) <= maxPhrase && allBytes(s, isPhraseByte) && !isCredential(s) && !isDataURL(s)
 }
+
+func isDataURL(s string) bool { return len(s) >= 5 && strings.EqualFold(s[:5], "data:") }
 
 // isErrorType: a class name or code of an error.
 func isErrorType(s string) bool { return len(s) <= maxLabel && allBytes(s, isTypeByte) }

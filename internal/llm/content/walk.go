@@ -230,7 +230,7 @@ func (w *walk) sliceFits(ru *rule, key string, s pcommon.Slice) bool {
 		return true
 	}
 	n := s.Len()
-	if n > maxElements || ru.verb == verbScalar || ru.verb == verbStamp {
+	if n > maxElements || isVector(s) || ru.verb == verbScalar || ru.verb == verbStamp {
 		return false
 	}
 	for i := 0; i < n; i++ {
