@@ -103,7 +103,7 @@ func (t *table) lookup(key string, deployed bool) rule {
 	list := t.byNamespace[ns]
 	for i := range list {
 		p := &list[i]
-		if !p.covers(key) {
+		if !strings.HasPrefix(key, p.prefix) {
 			continue
 		}
 		if p.verb != verbContent {
@@ -115,16 +115,6 @@ func (t *table) lookup(key string, deployed bool) rule {
 		return leafRule(p, key[len(p.prefix):])
 	}
 	return unknownRule(key, deployed)
-}
-
-// covers reports whether key begins with the prefix and goes on, if at all, with a new word: ai.schema covers ai.schema.name
-// and ai.schema_version, not ai.schemas.
-func (p *prefixRule) covers(key string) bool {
-	n := len(p.prefix)
-	if !strings.HasPrefix(key, p.prefix) {
-		return false
-	}
-	return len(key) == n || p.prefix[n-1] == '.' || byteTable[key[n]]&isLetterByte == 0
 }
 
 // The suffixes of what a redaction leaves behind about a text: characters, number of messages, their roles, the types of their parts.
