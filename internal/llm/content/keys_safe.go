@@ -63,7 +63,7 @@ var safeKeys = map[verb][]string{
 		"gen_ai.input.messages_ref", "gen_ai.output.messages_ref", "gen_ai.system_instructions_ref", "gen_ai.tool.definitions_ref", "gen_ai.input.messages.ref", "gen_ai.output.messages.ref", "gen_ai.system_instructions.ref", "gen_ai.tool.definitions.ref",
 	},
 	verbIdentity: {
-		"user.id", "enduser.id", "session.id", "gen_ai.user", "gen_ai.request.user", "gen_ai.conversation.id", "client.address", "llm.user", "langfuse.user.id", "langfuse.session.id", "user", "user_id", "session_id", "conversation_id",
+		"user.id", "enduser.id", "session.id", "gen_ai.user", "gen_ai.request.user", "gen_ai.conversation.id", "client.address", "llm.user", "langfuse.user.id", "langfuse.session.id", "user", "user.email", "user_id", "session_id", "conversation_id",
 		"litellm.team_id", "litellm.team_alias", "litellm.key_alias", "litellm.trace_id", "litellm.team.id", "litellm.team.alias", "litellm.api_key.hash", "mcp.session.id", "thread_id", "mlflow.trace.user", "mlflow.trace.session",
 		"net.sock.peer.addr", "http.client_ip", "enduser.pseudo.id", "session.previous_id", "genkit:sessionId", "gcp.vertex.agent.session_id", "gcp.vertex.agent.invocation_id", "gcp.vertex.agent.event_id",
 	},

@@ -106,6 +106,11 @@ func (t *table) lookup(key string, deployed bool) rule {
 		if !strings.HasPrefix(key, p.prefix) {
 			continue
 		}
+		if p.verb == verbIdentity {
+			if _, text := keyWords(key[len(p.prefix):], make([]byte, 0, 32)); text {
+				break // user.question is nobody's name
+			}
+		}
 		if p.verb != verbContent {
 			return rule{verb: p.verb, class: p.class}
 		}

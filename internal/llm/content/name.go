@@ -10,8 +10,7 @@ const maxProse = 4
 var modelOperations = set("chat", "text_completion", "generate_content", "embeddings", "completion", "responses", "embedding", "rerank", "generate")
 
 // name returns the name as it may stand: itself when it has the form of a name that software gives, else what is left of it.
-// free says that the value is an attribute's rather than a span's, so that it may be a path too.
-func (w *walk) name(s string, free bool) string {
+func (w *walk) name(s string) string {
 	if s == "" || w.mode == ModeKeep {
 		return s
 	}

@@ -1,6 +1,9 @@
 package content
 
-import "strings"
+import (
+	"strings"
+	"unicode"
+)
 
 // A shape is what a value must look like to pass under a key that is not known to carry text. Shapes are byte scans over at
 // most a few hundred bytes: they bound what can hide in a value, they do not understand it.
@@ -194,10 +197,10 @@ func isIdentity(s string) bool {
 	if len(s) > maxPhrase || wordCount(s) > 5 {
 		return false
 	}
-	for i := 0; i < len(s); i++ {
-		if s[i] < 0x20 || s[i] == 0x7f {
+	for _, r := range s {
+		if unicode.IsControl(r) || r == '\u2028' || r == '\u2029' || r == unicode.ReplacementChar { // no line break of any kind, no invalid byte
 			return false
 		}
 	}
-	return !isCredential(s)
+	return !isCredential(s) && !isDataURL(s)
 }

@@ -148,7 +148,7 @@ func (w *walk) placed(place, s string) string {
 		}
 		return out
 	case verbName:
-		out := w.name(s, false)
+		out := w.name(s)
 		if out != s {
 			w.count(ClassName, place)
 		}
@@ -165,15 +165,14 @@ func (w *walk) placed(place, s string) string {
 			w.count(ClassSecret, place)
 		}
 		return out
-	case ModeHash:
-		if isHashed(s) {
-			return s
-		}
-	}
-	w.count(ru.class, place)
-	if mode == ModeStrip {
+	case ModeStrip:
+		w.count(ru.class, place)
 		return ""
 	}
 	t := transform{w: w, mode: mode}
-	return t.text(s)
+	out := t.text(s)
+	if t.changed {
+		w.count(ru.class, place)
+	}
+	return out
 }

@@ -59,6 +59,9 @@ func isPlainURL(s string) bool {
 		switch c := s[i]; {
 		case c == '/':
 			run = 0
+			if isCredential(s[i+1:]) {
+				return false
+			}
 			continue
 		case byteTable[c]&isLabelByte != 0 && c != '@', c == '{', c == '}':
 		default:

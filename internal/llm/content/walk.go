@@ -168,7 +168,7 @@ func (w *walk) fit(ru *rule, key, s string) (string, bool) {
 	case verbNumber:
 		return s, isStamp(s) || isUsageJSON(s)
 	case verbName:
-		out := w.name(s, true)
+		out := w.name(s)
 		if out != s {
 			w.remember(s)
 			w.count(ClassName, key)
