@@ -135,6 +135,9 @@ func FuzzOTLP(f *testing.F) {
 				r.Metrics(md, &second)
 				two, _ = (&pmetric.ProtoMarshaler{}).MarshalMetrics(md)
 			}
+			if mode == ModeTruncate {
+				continue // a text that was cut may be part of a name that the whole text was not
+			}
 			assert.Equal(t, one, two, "%s: a second pass changes nothing", mode)
 			assert.Zero(t, second.Total(), "%s: a second pass finds nothing", mode)
 		}
