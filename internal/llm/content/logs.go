@@ -31,7 +31,7 @@ func (w *walk) logs(ld plog.Logs) {
 }
 
 func (w *walk) record(lr plog.LogRecord) {
-	w.seen, w.searches = w.seen[:0], 0
+	w.forget()
 	w.place = "body"
 	w.body(lr.Body())
 	w.place = "log"

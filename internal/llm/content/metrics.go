@@ -65,7 +65,7 @@ func (w *walk) numbers(points pmetric.NumberDataPointSlice) {
 }
 
 func (w *walk) point(attrs pcommon.Map, exemplars pmetric.ExemplarSlice) {
-	w.seen, w.searches = w.seen[:0], 0
+	w.forget()
 	w.place = "point"
 	w.attributes(attrs)
 	w.place = "exemplar"

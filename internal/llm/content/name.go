@@ -17,7 +17,7 @@ func (w *walk) name(s string) string {
 	op, rest, more := strings.Cut(s, " ")
 	if more && in(modelOperations, op) {
 		if _, ok := ModelName(rest); ok {
-			if w.holdsContent(s, rest) {
+			if rest != w.models[0] && rest != w.models[1] && w.holdsContent(s, rest) {
 				return op + " " + OtherName
 			}
 			return s

@@ -87,6 +87,18 @@ func TestNamesThatRepeatATextOfTheirSpan(t *testing.T) {
 			assert.Equal(t, tc.want, s.Events().At(0).Name())
 		})
 	}
+	// A model that an attribute names is no text, even where a text is nothing but that model; nor is a tool's name.
+	m := ptrace.NewSpan()
+	m.SetName("chat tiny-llama")
+	m.Attributes().PutStr("gen_ai.request.model", "tiny-llama")
+	m.Attributes().PutEmptyMap("llm.invocation_parameters").PutStr("model", "tiny-llama")
+	var none Facts
+	r.Span(ModeStrip, m, &none)
+	assert.Equal(t, "chat tiny-llama", m.Name())
+	m.SetName("get_weather")
+	m.Attributes().PutEmptySlice("gen_ai.tool.definitions").AppendEmpty().SetEmptyMap().PutStr("name", "get_weather")
+	r.Span(ModeStrip, m, &none)
+	assert.Equal(t, "get_weather", m.Name())
 	// A status message or an event's text counts too.
 	s := ptrace.NewSpan()
 	s.SetName("Paris trip")

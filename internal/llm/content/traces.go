@@ -55,7 +55,7 @@ func (w *walk) resource(res pcommon.Resource) {
 	w.place, w.deployed = "resource", true
 	w.attributes(res.Attributes())
 	w.deployed = false
-	w.seen = w.seen[:0]
+	w.forget()
 }
 
 func (w *walk) scope(scope pcommon.InstrumentationScope) {
@@ -71,7 +71,7 @@ func (w *walk) scope(scope pcommon.InstrumentationScope) {
 		w.count(ClassName, placeScope)
 		scope.SetVersion("")
 	}
-	w.seen = w.seen[:0]
+	w.forget()
 }
 
 func (w *walk) schemaURL(s string) string {
@@ -87,7 +87,7 @@ func (w *walk) schemaURL(s string) string {
 }
 
 func (w *walk) span(span ptrace.Span) {
-	w.seen, w.searches = w.seen[:0], 0
+	w.forget()
 	w.place = "span"
 	w.attributes(span.Attributes())
 	if s := span.Status().Message(); s != "" {

@@ -31,7 +31,8 @@ type walk struct {
 	bare     bool // write no `<key>.length`: data points, whose attributes are their identity
 
 	measures []measure
-	seen     []string
+	seen     []string  // texts of the span at hand
+	models   [2]string // and models: a name may repeat them
 	searches int
 }
 
@@ -156,7 +157,8 @@ func (w *walk) fit(ru *rule, key, s string) (string, bool) {
 	case verbLabels:
 		return s, isLabels(s)
 	case verbModel:
-		if _, ok := ModelName(unquote(s)); ok {
+		if name, ok := ModelName(unquote(s)); ok {
+			w.models[0], w.models[1] = name, w.models[0]
 			return s, true
 		}
 		w.count(ClassName, key)
@@ -290,6 +292,9 @@ func (w *walk) nested(key string, m pcommon.Map, allow bool, depth int) {
 		return w.attribute(key+"."+k, v)
 	})
 }
+
+// forget begins the next span, record or point.
+func (w *walk) forget() { w.seen, w.models, w.searches = w.seen[:0], [2]string{}, 0 }
 
 // remember keeps a text of the span at hand, to find copies of it in names.
 func (w *walk) remember(s string) {
