@@ -60,7 +60,7 @@ func FuzzCanaries(f *testing.F) {
 					key = strings.Join(parts, []string{".", "_", "-"}[next(3)])
 				}
 				fm := forms[next(len(forms))]
-				if (fm.name == "int" || fm.name == "double") && base.lookup(key, false).verb > verbSecret {
+				if (fm.name == "int" || fm.name == "double") && base.lookup(key).verb > verbSecret {
 					continue
 				}
 				where := next(len(places) + 3)

@@ -62,7 +62,7 @@ func skeletonVerb(key string, ofTool bool) (verb, bool) {
 		}
 	case "mime_type", "mimeType", "media_type":
 		return verbEnum, true
-	case "index", "length", "count", "created":
+	case "index", "length", "count", "created", "score":
 		return verbNumber, true
 	case "roles", "types":
 		return verbEnum, true

@@ -74,8 +74,8 @@ func classOfVerb(v verb) Class {
 	return ClassUnknown
 }
 
-// lookup returns the rule of a key. deployed: the attribute stands on a resource or scope.
-func (t *table) lookup(key string, deployed bool) rule {
+// lookup returns the rule of a key.
+func (t *table) lookup(key string) rule {
 	r, known := t.exact[key]
 	if known && r.forced {
 		return *r
@@ -119,7 +119,7 @@ func (t *table) lookup(key string, deployed bool) rule {
 		}
 		return leafRule(p, key[len(p.prefix):])
 	}
-	return unknownRule(key, deployed)
+	return unknownRule(key)
 }
 
 // The suffixes of what a redaction leaves behind about a text: characters, number of messages, their roles, the types of their parts.

@@ -45,7 +45,7 @@ func New(cfg Config) (*Redactor, error) {
 	r.keys.configure(cfg)
 	r.places = make(map[string]rule, len(PlaceKeys))
 	for _, p := range PlaceKeys {
-		r.places[p] = r.keys.lookup(p, false)
+		r.places[p] = r.keys.lookup(p)
 	}
 	return r, nil
 }

@@ -114,9 +114,12 @@ func isEnum(s string) bool {
 	return true
 }
 
-// isStamp: a number, a time, or a number with a unit ("302 ms"), perhaps in quotes.
+// isStamp: a number, a time, a number with a unit ("302 ms") or a boolean, perhaps in quotes.
 func isStamp(s string) bool {
-	s = unquote(s)
+	switch s = unquote(s); s {
+	case "true", "false", "True", "False", "null", "None":
+		return true
+	}
 	if len(s) > maxStamp {
 		return false
 	}

@@ -52,16 +52,14 @@ func (r *Redactor) Scope(mode Mode, scope pcommon.InstrumentationScope, f *Facts
 }
 
 func (w *walk) resource(res pcommon.Resource) {
-	w.place, w.deployed = "resource", true
+	w.place = "resource"
 	w.attributes(res.Attributes())
-	w.deployed = false
 	w.forget()
 }
 
 func (w *walk) scope(scope pcommon.InstrumentationScope) {
-	w.place, w.deployed = "scope", true
+	w.place = "scope"
 	w.attributes(scope.Attributes())
-	w.deployed = false
 	if s := scope.Name(); s != "" {
 		if out := w.placed(placeScope, s); out != s {
 			scope.SetName(out)

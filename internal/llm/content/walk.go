@@ -25,10 +25,9 @@ type walk struct {
 	f    *Facts
 	rep  *Report // nil unless scanning
 
-	signal   Signal
-	place    string
-	deployed bool // resource and scope attributes
-	bare     bool // write no `<key>.length`: data points, whose attributes are their identity
+	signal Signal
+	place  string
+	bare   bool // write no `<key>.length`: data points, whose attributes are their identity
 
 	measures []measure
 	seen     []string  // texts of the span at hand
@@ -100,7 +99,7 @@ func (w *walk) attribute(key string, v pcommon.Value) bool {
 	if t == pcommon.ValueTypeEmpty {
 		return false
 	}
-	ru := w.r.keys.lookup(key, w.deployed)
+	ru := w.r.keys.lookup(key)
 	switch t {
 	case pcommon.ValueTypeInt, pcommon.ValueTypeDouble, pcommon.ValueTypeBool:
 		if ru.verb > verbSecret && !(ru.verb == verbIdentity && w.r.hashIdentity) {
