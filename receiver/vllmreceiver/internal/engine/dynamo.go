@@ -18,7 +18,7 @@ func dynamoFrontendTable() *Table {
 			{Metric: InputCached, From: []Source{one(Term{Family: f("cached_tokens"), Part: PartSum})}},
 			{Metric: OutputTokens, From: []Source{one(Term{Family: f("output_tokens")}), one(Term{Family: f("output_sequence_tokens"), Part: PartSum})}},
 			{Metric: Requests, From: []Source{one(Term{Family: f("requests"), Keep: []Keep{{Label: "error_type", Attr: AttrFinishReason, Map: dynamoOutcome}}})}},
-			{Metric: RequestsStarted, From: family(f("requests_started"))},
+			{Metric: RequestsStarted, From: []Source{one(Term{Family: f("time_to_first_token_seconds"), Part: PartCount})}},
 			{Metric: RequestsAborted, From: family(f("model_cancellation"))},
 			{Metric: RequestsRejected, From: keeping("reason", AttrReason, f("router_admission_rejected"))},
 			{Metric: TimeToFirstToken, From: family(f("time_to_first_token_seconds"))},
@@ -29,7 +29,7 @@ func dynamoFrontendTable() *Table {
 		},
 		Ignored: []string{
 			f("active_requests"), f("*_per_request"), f("detokenize_*"), f("disconnected_clients"), f("event_loop_*"), f("failures"), f("model_*"),
-			f("router_*"), f("stage_*"), f("template_seconds"), f("tokenize_seconds"), f("tokenizer_*"), f("worker_*"),
+			f("requests_started"), f("router_*"), f("stage_*"), f("template_seconds"), f("tokenize_seconds"), f("tokenizer_*"), f("worker_*"),
 		},
 	}
 }
@@ -46,8 +46,8 @@ func dynamoOutcome(errorType string) (string, bool) {
 }
 
 func dynamoCapacity(v *view) []Point {
-	blocks := v.terms(KVCacheUsage, []Term{{Family: "dynamo_frontend_model_total_kv_blocks"}}, nil)
-	size := v.terms(KVCacheUsage, []Term{{Family: "dynamo_frontend_model_kv_cache_block_size"}}, nil)
+	blocks := v.terms(plain, []Term{{Family: "dynamo_frontend_model_total_kv_blocks"}}, nil)
+	size := v.terms(plain, []Term{{Family: "dynamo_frontend_model_kv_cache_block_size"}}, nil)
 	var out []Point
 	for _, b := range blocks {
 		for _, s := range size {
@@ -91,6 +91,7 @@ func dynamoWorkerTable(engines ...*Table) *Table {
 		t.Rules = mergeRules(t.Rules, e.Rules)
 	}
 	for _, o := range own {
+		o.From[0].InheritModel = true
 		t.Rules = mergeRules(t.Rules, []Rule{o})
 	}
 	return t

@@ -107,18 +107,37 @@ func onlyModel(points []Point) string {
 	return model
 }
 
+// missing lists the groups of required families that the page lacks. With several API servers vLLM declares families and prints them with their
+// first value: on a page that has figures a declaration will do, on one without any it is the sign of statistics that are off.
 func missing(p *page.Page, t *Table) []string {
-	var out []string
+	var none, declared []string
 next:
 	for _, group := range t.Required {
+		said := false
 		for _, name := range group {
 			if p.Has(name) {
 				continue next
 			}
+			said = said || isDeclared(p, name)
 		}
-		out = append(out, group[0])
+		if said {
+			declared = append(declared, group[0])
+		} else {
+			none = append(none, group[0])
+		}
 	}
-	return out
+	if len(none)+len(declared) == len(t.Required) {
+		return append(none, declared...)
+	}
+	return none
+}
+
+func isDeclared(p *page.Page, name string) bool {
+	if _, ok := p.Type(name); ok {
+		return true
+	}
+	_, ok := p.Type(base(name))
+	return ok
 }
 
 const maxUnknownNames = 5

@@ -81,11 +81,14 @@ func tritonTRTLLMTable() *Table {
 	}
 }
 
+// plain is a gauge of no particular range, for figures that only go into others.
+var plain = &Metric{Kind: Gauge}
+
 // twoOf computes a value from two series of one family that differ in one label.
 func twoOf(name, label, first, second string, f func(a, b float64) float64) func(*view) []Point {
 	return func(v *view) []Point {
-		a := v.terms(KVCacheUsage, []Term{{Family: name, Where: []Attr{{label, first}}}}, nil)
-		b := v.terms(KVCacheUsage, []Term{{Family: name, Where: []Attr{{label, second}}}}, nil)
+		a := v.terms(plain, []Term{{Family: name, Where: []Attr{{label, first}}}}, nil)
+		b := v.terms(plain, []Term{{Family: name, Where: []Attr{{label, second}}}}, nil)
 		var out []Point
 		for _, x := range a {
 			for _, y := range b {
@@ -101,8 +104,8 @@ func twoOf(name, label, first, second string, f func(a, b float64) float64) func
 
 func tritonTransfer(v *view) []Point {
 	const name = "nv_trt_llm_disaggregated_serving_metrics"
-	a := v.terms(Requests, []Term{{Family: name, Where: []Attr{{"disaggregated_serving_type", "kv_cache_transfer_ms"}}}}, nil)
-	b := v.terms(Requests, []Term{{Family: name, Where: []Attr{{"disaggregated_serving_type", "request_count"}}}}, nil)
+	a := v.terms(plain, []Term{{Family: name, Where: []Attr{{"disaggregated_serving_type", "kv_cache_transfer_ms"}}}}, nil)
+	b := v.terms(plain, []Term{{Family: name, Where: []Attr{{"disaggregated_serving_type", "request_count"}}}}, nil)
 	var out []Point
 	for _, x := range a {
 		for _, y := range b {

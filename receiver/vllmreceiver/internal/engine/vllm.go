@@ -164,6 +164,9 @@ func loraAdapters(name, label string) func(*view) []Point {
 	return func(v *view) []Point {
 		newest, list := -1.0, ""
 		for _, s := range v.page.Samples(name) {
+			if most, _ := s.Label("max_lora"); most == "0" {
+				continue // LoRA is off
+			}
 			if l, ok := s.Label(label); ok && s.Value > newest {
 				newest, list = s.Value, l
 			}

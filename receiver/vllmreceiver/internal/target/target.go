@@ -180,7 +180,7 @@ func (t *Target) read(a Answer, scrape *series.Scrape, r *Report) seen {
 	if s.owner.Table.Name != t.kind {
 		t.kind, t.version = s.owner.Table.Name, engine.Version{}
 	}
-	if s.state == StateOK && (s.version.Narrower(t.version) || s.version.Before(t.version.From)) {
+	if s.state == StateOK && (t.version == engine.Version{} || s.version.Narrower(t.version) || s.version.Before(t.version.From)) {
 		t.version = s.version // more families than before, or an older engine in its place
 	}
 	return s
