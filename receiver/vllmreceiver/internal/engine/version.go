@@ -105,6 +105,9 @@ func VersionOf(p *page.Page, o Owner) Version {
 		}
 	} else if v.From == "" {
 		v.From = "0.8"
+		if whole {
+			v.Below = "0.9.2"
+		}
 	}
 	for _, g := range vllmGone {
 		if has(g.name) && (v.Below == "" || compareVersions(g.below, v.Below) < 0) && compareVersions(g.below, v.From) > 0 {
