@@ -38,7 +38,7 @@ func Advise(p *page.Page, o Owner, v Version, r *Result) []Advice {
 		return nil
 	}
 	if len(r.Missing) == len(o.Table.Required) && !ownSamples(p, o.Table) {
-		return []Advice{statsDisabled(o.Table)}
+		return []Advice{StatsDisabled(o.Table.Name)}
 	}
 	out := tracing(p, o, v)
 	if o.Table.Name == "vllm" {
@@ -56,9 +56,10 @@ func ownSamples(p *page.Page, t *Table) bool {
 	return false
 }
 
-func statsDisabled(t *Table) Advice {
+// StatsDisabled is the advice for an engine that answers without any figure of its own.
+func StatsDisabled(kind string) Advice {
 	a := Advice{Code: AdviceStats, Warn: true, Text: "the page has no figure of the engine: its statistics are off", Flag: "the flag that enables metrics"}
-	switch t.Name {
+	switch kind {
 	case "vllm", "lmdeploy":
 		a.Flag = "remove --disable-log-stats"
 	case "sglang":

@@ -20,10 +20,11 @@ type Tracker struct {
 	// Expiry is how long a series that is gone is remembered.
 	Expiry time.Duration
 
-	held map[string]*state
-	gen  uint64
-	key  []byte
-	out  []Output
+	held  map[string]*state
+	whole time.Time // of the last scrape that showed all there was
+	gen   uint64
+	key   []byte
+	out   []Output
 }
 
 type state struct {
@@ -60,6 +61,8 @@ type Scrape struct {
 	ProcessStart float64
 	// Partial tells that the page was cut, so that what is absent may only be missing and is not marked as gone.
 	Partial bool
+	// Whole tells that the page showed every series there was, so that one that comes later began later.
+	Whole bool
 }
 
 // Change says what a scrape changed.
@@ -84,6 +87,9 @@ func (t *Tracker) Observe(s Scrape) ([]Output, Change) {
 		t.point(&s, &s.Points[i], &c)
 	}
 	t.sweep(&s, &c)
+	if s.Whole && !s.Partial && c.Dropped == 0 {
+		t.whole = s.Time
+	}
 	return t.out, c
 }
 
@@ -142,6 +148,8 @@ func (t *Tracker) makeRoom() bool {
 
 // since sets the start time of a cumulative series.
 //
+// Without any word on a first value, the series began after the last whole page; on the first page, with the first sight of it.
+//
 // A start that the page claims is taken; it is the engine's clock, so it is only compared with earlier claims, and moved into the gap between
 // the last value and now. Without a claim a fall of the value is the sign of a reset, which then happened after the last value.
 func (t *Tracker) since(st *state, s *Scrape, p *engine.Point, c *Change) {
@@ -153,19 +161,26 @@ func (t *Tracker) since(st *state, s *Scrape, p *engine.Point, c *Change) {
 	const same = 1.0 // seconds
 	switch {
 	case !st.reported:
-		st.start = s.Time
-		if claimed > 0 {
+		switch {
+		case claimed > 0:
 			st.start = earlier(unix(claimed), s.Time)
+		case !t.whole.IsZero(): // it was not there then: engines print some families with their first value
+			st.start = earlier(after(t.whole), s.Time)
+		default:
+			st.start = s.Time
 		}
 	case claimed > 0 && st.claimed > 0 && math.Abs(claimed-st.claimed) > same:
 		c.Resets++
 		if claimed < st.claimed {
 			c.Backward++
 		}
-		st.start = within(unix(claimed), st.last, s.Time)
-	case claimed > 0 && st.claimed == 0 && unix(claimed).After(st.last), value < st.value:
+		st.start = within(unix(claimed), after(st.last), s.Time)
+	case claimed > 0 && st.claimed == 0 && unix(claimed).After(st.last):
 		c.Resets++
-		st.start = st.last
+		st.start = within(unix(claimed), after(st.last), s.Time)
+	case value < st.value:
+		c.Resets++
+		st.start = earlier(after(st.last), s.Time)
 	}
 	if claimed > 0 {
 		st.claimed = claimed
@@ -182,6 +197,9 @@ func claim(created, process float64) float64 {
 	}
 	return 0
 }
+
+// after is the first moment a series can begin anew after a value: never the start it had, which may be the time of that very value.
+func after(t time.Time) time.Time { return t.Add(time.Millisecond) }
 
 func unix(seconds float64) time.Time {
 	whole, part := math.Modf(seconds)

@@ -67,8 +67,9 @@ type Target struct {
 	kind    string // of the last engine seen here
 	version engine.Version
 	advice  map[string]engine.Advice
-	split   int // scrapes for which the advice on several processes still stands
-	points  []engine.Point
+	split   int            // scrapes for which the advice on several processes still stands
+	points  []engine.Point // of the page
+	all     []engine.Point // with the receiver's own
 }
 
 // New returns a target that has not been scraped.
@@ -111,8 +112,8 @@ func (t *Target) Observe(now time.Time, a Answer) Report {
 	} else {
 		seen.state, seen.reason = failed(a)
 	}
-	t.own(a, seen.state, &r)
-	scrape.Points = t.points
+	t.all = append(t.own(t.all[:0], a, seen.state, &r), t.points...)
+	scrape.Points = t.all
 
 	if t.state != "" && (t.kind != kind || t.version != version) {
 		r.Moved = t.tracker.Live()
@@ -159,6 +160,9 @@ func (t *Target) read(a Answer, scrape *series.Scrape, r *Report) seen {
 	}
 	if s.owner.Table == nil {
 		s.state, s.reason = t.nobody(p, s.owner)
+		if s.state == StateIncomplete && !p.Empty() && !p.Cut {
+			s.advice, s.read = []engine.Advice{engine.StatsDisabled(t.kind)}, true
+		}
 		return s
 	}
 	got := t.mapper.Map(p, s.owner.Table)
@@ -171,6 +175,7 @@ func (t *Target) read(a Answer, scrape *series.Scrape, r *Report) seen {
 	s.version = engine.VersionOf(p, s.owner)
 	s.advice = engine.Advise(p, s.owner, s.version, &got)
 	s.state = StateOK
+	scrape.Whole = len(got.Missing) == 0
 	if len(got.Missing) > 0 {
 		s.state, s.reason = StateIncomplete, "missing "+got.Missing[0]
 		if p.Cut {
@@ -214,20 +219,20 @@ func failed(a Answer) (State, string) {
 	return StateUnreachable, reason
 }
 
-// own appends what the receiver itself knows of the endpoint.
-func (t *Target) own(a Answer, state State, r *Report) {
+// own appends what the receiver itself knows of the endpoint. It comes before the page's points, so that the cap cannot keep it out.
+func (t *Target) own(points []engine.Point, a Answer, state State, r *Report) []engine.Point {
 	up := 0.0
 	if state.Up() {
 		up = 1
 	}
-	t.points = append(t.points,
+	points = append(points,
 		engine.Point{Metric: engine.Up, Value: up, Attrs: []engine.Attr{{Key: engine.AttrState, Value: string(state)}}},
 		engine.Point{Metric: engine.ScrapeDuration, Value: a.Took.Seconds()},
 	)
 	if a.Failure != "" {
-		return
+		return points
 	}
-	t.points = append(t.points,
+	return append(points,
 		engine.Point{Metric: engine.ScrapeSize, Value: float64(len(a.Body))},
 		engine.Point{Metric: engine.LinesBad, Value: float64(r.BadLines)},
 		engine.Point{Metric: engine.SeriesDropped, Value: float64(r.Dropped)},
