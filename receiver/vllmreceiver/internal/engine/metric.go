@@ -22,8 +22,10 @@ type Metric struct {
 	Int bool
 	// Ratio tells that a value lies in 0…1; what lies outside is not exported (-1 means "off" to some engines).
 	Ratio bool
-	// Zero tells that a value of 0 on every series means that the engine does not measure it, so that nothing is exported.
+	// ZeroMeansOff tells that a value of 0 on every series means that the engine does not measure it, so that nothing is exported.
 	ZeroMeansOff bool
+	// Own tells that the receiver says it of the endpoint, and no page: a handful of series, outside the cap.
+	Own bool
 
 	id int
 }
@@ -58,6 +60,7 @@ func metric(kind Kind, name, unit, description string, opts ...func(*Metric)) *M
 
 func whole(m *Metric)        { m.Int = true }
 func ratio(m *Metric)        { m.Ratio = true }
+func own(m *Metric)          { m.Own = true }
 func zeroMeansOff(m *Metric) { m.ZeroMeansOff = true }
 
 // ID is the metric's place in Metrics.
@@ -68,7 +71,7 @@ func Metrics() []*Metric { return metrics }
 
 // The canonical metrics.
 var (
-	Up = metric(Gauge, "up", "1", "1 when the endpoint answers with the page of an inference engine, else 0.", whole)
+	Up = metric(Gauge, "up", "1", "1 when the endpoint answers with the page of an inference engine, else 0.", whole, own)
 
 	ActiveSequences   = metric(Gauge, "active_sequences", "{sequence}", "Sequences in the batch that the engine computes now.", whole)
 	QueueRequests     = metric(Gauge, "queue.requests", "{request}", "Requests that wait to be scheduled.", whole)
@@ -121,9 +124,9 @@ var (
 	MemoryWrite       = metric(Counter, "memory.write", "By", "Bytes written to GPU memory per GPU, estimated by the engine.", zeroMeansOff)
 	HTTPRequests      = metric(Counter, "http.requests", "{request}", "HTTP requests to the engine's API, by route and status class.", whole)
 
-	ScrapeDuration  = metric(Gauge, "scrape.duration", "s", "Time the last scrape of this endpoint took.")
-	ScrapeSize      = metric(Gauge, "scrape.size", "By", "Size of the last page.", whole)
-	FamiliesUnknown = metric(Gauge, "scrape.families.unknown", "{family}", "Families with the engine's own prefix that this version does not know: its names have moved.", whole)
-	LinesBad        = metric(Gauge, "scrape.lines.bad", "{line}", "Lines of the last page that could not be read.", whole)
-	SeriesDropped   = metric(Gauge, "scrape.series.dropped", "{series}", "Series of the last page that the cap kept out.", whole)
+	ScrapeDuration  = metric(Gauge, "scrape.duration", "s", "Time the last scrape of this endpoint took.", own)
+	ScrapeSize      = metric(Gauge, "scrape.size", "By", "Size of the last page.", whole, own)
+	FamiliesUnknown = metric(Gauge, "scrape.families.unknown", "{family}", "Families with the engine's own prefix that this version does not know: its names have moved.", whole, own)
+	LinesBad        = metric(Gauge, "scrape.lines.bad", "{line}", "Lines of the last page that could not be read.", whole, own)
+	SeriesDropped   = metric(Gauge, "scrape.series.dropped", "{series}", "Series of the last page that the cap kept out.", whole, own)
 )

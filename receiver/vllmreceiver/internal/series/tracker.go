@@ -15,16 +15,17 @@ import (
 
 // Tracker holds the series of one endpoint; not safe for concurrent use.
 type Tracker struct {
-	// MaxSeries bounds the series held, those that are gone included. Zero means no bound.
+	// MaxSeries bounds the series held of the page, those that are gone included. Zero means no bound.
 	MaxSeries int
 	// Expiry is how long a series that is gone is remembered.
 	Expiry time.Duration
 
-	held  map[string]*state
-	whole time.Time // of the last scrape that showed all there was
-	gen   uint64
-	key   []byte
-	out   []Output
+	held   map[string]*state
+	capped int       // of held, those that count for MaxSeries
+	whole  time.Time // of the last scrape that showed all there was
+	gen    uint64
+	key    []byte
+	out    []Output
 }
 
 type state struct {
@@ -114,8 +115,11 @@ func (t *Tracker) state(p *engine.Point) *state {
 	if st, ok := t.held[string(t.key)]; ok {
 		return st
 	}
-	if t.MaxSeries > 0 && len(t.held) >= t.MaxSeries && !t.makeRoom() {
-		return nil
+	if !p.Metric.Own {
+		if t.MaxSeries > 0 && t.capped >= t.MaxSeries && !t.makeRoom() {
+			return nil
+		}
+		t.capped++
 	}
 	st := &state{key: string(t.key), metric: p.Metric, attrs: slices.Clone(p.Attrs)}
 	for i := range st.attrs { // they point into the page
@@ -138,12 +142,19 @@ func attrValue(s string) string {
 
 // makeRoom forgets series that are gone.
 func (t *Tracker) makeRoom() bool {
-	for k, st := range t.held {
+	for _, st := range t.held {
 		if st.gone {
-			delete(t.held, k)
+			t.forget(st)
 		}
 	}
-	return len(t.held) < t.MaxSeries
+	return t.capped < t.MaxSeries
+}
+
+func (t *Tracker) forget(st *state) {
+	delete(t.held, st.key)
+	if !st.metric.Own {
+		t.capped--
+	}
 }
 
 // since sets the start time of a cumulative series.
@@ -223,14 +234,14 @@ func within(t, from, to time.Time) time.Time {
 // sweep marks what is gone and forgets what has been gone for long.
 func (t *Tracker) sweep(s *Scrape, c *Change) {
 	var gone []*state
-	for k, st := range t.held {
+	for _, st := range t.held {
 		switch {
 		case st.gen == t.gen:
 		case !st.gone && !s.Partial:
 			st.gone = true
 			gone = append(gone, st)
 		case st.gone && s.Time.Sub(st.last) > t.Expiry:
-			delete(t.held, k)
+			t.forget(st)
 		}
 	}
 	t.out = ended(t.out, gone)

@@ -176,11 +176,11 @@ func (t *Target) read(a Answer, scrape *series.Scrape, r *Report) seen {
 	s.advice = engine.Advise(p, s.owner, s.version, &got)
 	s.state = StateOK
 	scrape.Whole = len(got.Missing) == 0
-	if len(got.Missing) > 0 {
+	switch {
+	case p.Cut:
+		s.state, s.reason = StateIncomplete, "the page was cut"
+	case len(got.Missing) > 0:
 		s.state, s.reason = StateIncomplete, "missing "+got.Missing[0]
-		if p.Cut {
-			s.reason = "the page was cut"
-		}
 	}
 	if s.owner.Table.Name != t.kind {
 		t.kind, t.version = s.owner.Table.Name, engine.Version{}
@@ -219,7 +219,7 @@ func failed(a Answer) (State, string) {
 	return StateUnreachable, reason
 }
 
-// own appends what the receiver itself knows of the endpoint. It comes before the page's points, so that the cap cannot keep it out.
+// own appends what the receiver itself knows of the endpoint.
 func (t *Target) own(points []engine.Point, a Answer, state State, r *Report) []engine.Point {
 	up := 0.0
 	if state.Up() {
