@@ -1,6 +1,7 @@
 package vllmreceiver
 
 import (
+	"reflect"
 	"testing"
 	"time"
 
@@ -78,6 +79,7 @@ func TestBadConfigs(t *testing.T) {
 		"max_series":     `max_series: must be positive, got 0`,
 		"max_page_bytes": `max_page_bytes: must be positive, got -1`,
 		"typo":           `has invalid keys: endpoint_`,
+		"nested_typo":    `has invalid keys: insecure_skip_verfy`,
 	} {
 		t.Run(section, func(t *testing.T) {
 			_, err := load(t, section)
@@ -85,4 +87,16 @@ func TestBadConfigs(t *testing.T) {
 			assert.NotContains(t, err.Error(), "hunter2")
 		})
 	}
+}
+
+func TestEveryKeyIsRead(t *testing.T) {
+	keys := func(v any) (out []string) {
+		for i := range reflect.TypeOf(v).NumField() {
+			if f := reflect.TypeOf(v).Field(i); f.IsExported() {
+				out = append(out, f.Name+" "+string(f.Tag))
+			}
+		}
+		return out
+	}
+	assert.Equal(t, keys(Config{}), keys(strictConfig{}))
 }
