@@ -118,4 +118,11 @@ func largest(names ...string) []Source {
 }
 
 func (s Source) versions(v string) Source { s.Versions = v; return s }
-func (s Source) doc(d string) Source      { s.Doc = d; return s }
+
+// since says the same of every alternative.
+func since(v string, s []Source) []Source {
+	for i := range s {
+		s[i].Versions = v
+	}
+	return s
+}
