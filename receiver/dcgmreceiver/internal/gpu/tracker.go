@@ -10,6 +10,7 @@ import (
 const (
 	MaxDevices = 1024
 	MaxXIDs    = 64             // different XIDs of one device; further ones share one series
+	MaxOwners  = 256            // containers that share one device; Kubernetes runs at most 250 pods on a node by default
 	LostFor    = 24 * time.Hour // how long a GPU that is gone is reported as failed
 )
 
@@ -78,7 +79,7 @@ func (t *Tracker) Take(r *Reading) *Report {
 		t.started = r.At
 	}
 	out := &Report{At: r.At, Dropped: map[Reason]int{}}
-	gpus, present := 0, make(map[string]bool, len(r.Devices))
+	gpus, present := map[string]bool{}, make(map[string]bool, len(r.Devices))
 	for i := range r.Devices {
 		dr := &r.Devices[i]
 		if present[dr.Device.ID] {
@@ -92,12 +93,18 @@ func (t *Tracker) Take(r *Reading) *Report {
 			continue
 		}
 		present[dr.Device.ID] = true
-		if !dr.Device.IsMIG() {
-			gpus++
+		if dr.Device.IsMIG() {
+			gpus[dr.Device.Parent] = true
+		} else {
+			gpus[dr.Device.ID] = true
+		}
+		if extra := len(dr.Owners) - MaxOwners; extra > 0 {
+			out.Overflow += extra
+			dr.Owners = dr.Owners[:MaxOwners]
 		}
 		out.Devices = append(out.Devices, DeviceReport{Device: &tr.device, Owner: tr.owner})
 	}
-	gpus += t.addLost(out, present, r.At)
+	t.addLost(out, present, gpus, r.At)
 	t.takeEvents(out, r)
 	byID := make(map[string]*DeviceReading, len(r.Devices))
 	for i := range r.Devices {
@@ -109,7 +116,7 @@ func (t *Tracker) Take(r *Reading) *Report {
 		dev := &out.Devices[i]
 		t.report(out, dev, t.devices[dev.Device.ID], byID[dev.Device.ID], r)
 	}
-	t.sourcePoints(out, gpus)
+	t.sourcePoints(out, len(gpus))
 	return out
 }
 
@@ -130,13 +137,13 @@ func (t *Tracker) track(dr *DeviceReading, now time.Time) *tracked {
 	return tr
 }
 
-// addLost adds the GPUs that were there before and are not listed now, and forgets MIG instances that are gone: those
-// are taken down on purpose. It returns how many GPUs it added.
-func (t *Tracker) addLost(out *Report, present map[string]bool, now time.Time) int {
+// addLost adds the GPUs that were there before and are not listed now, neither themselves nor by a MIG instance, and
+// forgets MIG instances that are gone: those are taken down on purpose.
+func (t *Tracker) addLost(out *Report, present, gpus map[string]bool, now time.Time) {
 	var gone []string
 	for id, tr := range t.devices {
 		switch {
-		case present[id]:
+		case present[id], gpus[id]:
 		case tr.device.IsMIG(), now.Sub(tr.seen) > LostFor:
 			delete(t.devices, id)
 		default:
@@ -145,9 +152,9 @@ func (t *Tracker) addLost(out *Report, present map[string]bool, now time.Time) i
 	}
 	slices.Sort(gone)
 	for _, id := range gone {
+		gpus[id] = true
 		out.Devices = append(out.Devices, DeviceReport{Device: &t.devices[id].device, Owner: t.devices[id].owner})
 	}
-	return len(gone)
 }
 
 func (t *Tracker) takeEvents(out *Report, r *Reading) {
