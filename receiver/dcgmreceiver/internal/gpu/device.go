@@ -66,3 +66,9 @@ type Owner struct {
 	Pod       string
 	Container string
 }
+
+// MIGKey names a MIG instance by the UUID of its GPU and its instance id.
+type MIGKey struct {
+	GPU      string
+	Instance int
+}

@@ -175,3 +175,14 @@ func (r *Reader) findXIDs(b *builder) {
 		}
 	}
 }
+
+// Look counts what is on a page without reading it into devices.
+func Look(text []byte) Stats {
+	var st Stats
+	st.BadLines = lines(text, func(l *line) {
+		if _, known := gpu.FieldByName(l.name); known || strings.HasPrefix(l.name, "DCGM_") || strings.HasPrefix(l.name, "dcgm_") {
+			st.Families++
+		}
+	})
+	return st
+}
