@@ -19,6 +19,7 @@ type Options struct {
 	Interval   time.Duration // between two reads
 	Profiling  time.Duration // between two samples of a hardware counter
 	Plan       *gpu.Plan
+	Now        func() time.Time // our clock; nil means time.Now
 
 	// MIGUUIDs finds the UUIDs of MIG instances, which DCGM does not tell: by GPU UUID and instance id. May be nil.
 	MIGUUIDs func() map[gpu.MIGKey]string

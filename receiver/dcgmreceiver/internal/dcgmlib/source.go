@@ -69,6 +69,9 @@ type device struct {
 
 // New makes a source for a host engine. Nothing is opened.
 func New(o Options) gpu.Source {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
 	s := &source{opts: o, identities: map[uint]gpu.Device{}, notes: map[string]gpu.Note{}}
 	s.fields = map[gpu.Class][]gpu.Field{}
 	for c := gpu.ClassCore; c <= gpu.ClassExtra; c++ {
@@ -99,7 +102,7 @@ func (s *source) Open(ctx context.Context) error {
 		if _, err := dcgm.GetHostengineVersionInfo(); err != nil {
 			return err
 		}
-		return s.rebuild(time.Now())
+		return s.rebuild(s.opts.Now())
 	})
 }
 

@@ -1,0 +1,1 @@
+int simulated_nvml_placeholder;
