@@ -14,5 +14,6 @@ import (
 type Options struct {
 	Interval time.Duration // between two reads
 	Plan     *gpu.Plan
-	Library  string // path of the library; "" means the loader's libnvidia-ml.so.1
+	Library  string           // path of the library; "" means the loader's libnvidia-ml.so.1
+	Now      func() time.Time // our clock; nil means time.Now
 }

@@ -1,4 +1,4 @@
-//go:build !cgo || !linux || nodcgm || cgo
+//go:build !cgo || !linux || nodcgm
 
 package nvmllib
 
