@@ -11,6 +11,9 @@ import (
 	"github.com/otelcol-llm/otelcol-llm/receiver/dcgmreceiver/internal/gpu"
 )
 
+// noteSource begins the key of the note that says which source was chosen.
+const noteSource = "source_"
+
 // autoSource is the first of several sources that can be opened. When that one is lost, all are tried again in order,
 // so a better source that has come up meanwhile is taken.
 type autoSource struct {
@@ -70,7 +73,7 @@ func (a *autoSource) Read(ctx context.Context, now time.Time) (*gpu.Reading, err
 	chosen, why := a.choice()
 	r, err := chosen.Read(ctx, now)
 	if err == nil {
-		r.Notes = append(r.Notes, gpu.Note{Key: "source", Message: "reading GPUs through " + chosen.Name(), Detail: why})
+		r.Notes = append(r.Notes, gpu.Note{Key: noteSource + chosen.Name(), Message: "reading GPUs through " + chosen.Name(), Detail: why})
 	}
 	return r, err
 }

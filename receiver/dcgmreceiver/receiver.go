@@ -2,6 +2,7 @@ package dcgmreceiver
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"time"
 
@@ -73,6 +74,9 @@ func (r *dcgmReceiver) Start(_ context.Context, host component.Host) error {
 		ctx, cancel := context.WithCancel(context.Background())
 		r.cancel = cancel
 		r.worker = newWorker(r.newSource(host), r.cfg.Timeout)
+		if r.pods != nil {
+			r.worker.enrich = func(ctx context.Context, in *gpu.Reading) { r.pods.fill(ctx, in, r.tel) }
+		}
 		r.done.Go(func() { r.worker.run(ctx) })
 		r.done.Go(func() { r.loop(ctx) })
 	})
@@ -154,9 +158,6 @@ func (r *dcgmReceiver) handle(ctx context.Context, o *outcome) {
 		return
 	}
 	r.tel.ReceiverDcgmReads.Add(ctx, 1, outcomeAttr("ok"))
-	if r.pods != nil {
-		r.pods.fill(ctx, o.reading, r.tel)
-	}
 	r.tellNotes(o.reading.Notes)
 	rep := r.tracker.Take(o.reading)
 	r.count(ctx, rep)
@@ -191,7 +192,7 @@ func (r *dcgmReceiver) tellNotes(notes []gpu.Note) {
 		now[n.Key] = true
 		if !r.notes[n.Key] {
 			log := r.settings.Logger.Warn
-			if n.Key == "source" {
+			if strings.HasPrefix(n.Key, noteSource) {
 				log = r.settings.Logger.Info
 			}
 			log(n.Message, zap.String("detail", n.Detail))

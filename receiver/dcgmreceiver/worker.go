@@ -31,6 +31,7 @@ var errStopped = errors.New("stopped")
 type worker struct {
 	src     gpu.Source
 	timeout time.Duration
+	enrich  func(context.Context, *gpu.Reading) // adds what others know of the devices; may be nil
 
 	open    bool
 	hung    chan struct{} // closed when the stuck call and its Close have returned
@@ -116,6 +117,9 @@ func (w *worker) read(ctx context.Context) outcome {
 		if err != nil {
 			w.fail(ctx, err)
 		} else {
+			if w.enrich != nil {
+				w.enrich(ctx, r)
+			}
 			o.reading = r
 			w.condition.Store(gpu.SourceOK)
 			w.backoff, w.lastErr = backoffMin, nil
