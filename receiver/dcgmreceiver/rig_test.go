@@ -10,7 +10,6 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
@@ -68,11 +67,13 @@ func (h *statusHost) statuses() (out []string) {
 	return out
 }
 
+func receiverSettings() receiver.Settings { return receivertest.NewNopSettings(metadata.Type) }
+
 func newRig(t *testing.T, cfg *Config, src gpu.Source) *rig {
 	t.Helper()
 	core, logs := observer.New(zap.InfoLevel)
 	r := &rig{t: t, metrics: &consumertest.MetricsSink{}, logs: &consumertest.LogsSink{}, tel: componenttest.NewTelemetry(), log: logs, host: &statusHost{Host: componenttest.NewNopHost()}}
-	set := receivertest.NewNopSettings(metadata.Type)
+	set := receiverSettings()
 	set.TelemetrySettings = r.tel.NewTelemetrySettings()
 	set.Logger = zap.New(core)
 	f := NewFactory()
@@ -207,12 +208,4 @@ func pageOf(t testing.TB, scenario string, s float64) string {
 		}
 	}
 	return b.String()
-}
-
-func ticks(n int, interval time.Duration, each func(int)) {
-	for i := range n {
-		each(i)
-		time.Sleep(interval) // virtual
-		synctest.Wait()
-	}
 }
