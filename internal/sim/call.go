@@ -53,6 +53,8 @@ type Call struct {
 	RequestID string
 	TraceID   pcommon.TraceID
 	Parent    pcommon.SpanID
+	// Unsampled is a caller's decision that nothing is recorded: no layer emits a span.
+	Unsampled bool
 	// Client puts a span of an instrumented application in front.
 	Client bool
 	// Chunks asks for "http send" spans at the gateway.
@@ -122,6 +124,7 @@ type call struct {
 	// arrived says that the engine's front end has it.
 	arrived bool
 	done    bool
+	cut     bool // ended without its proper end
 
 	requestID                                     string
 	clientSpan, clientHTTP, gatewaySpan, httpSpan pcommon.SpanID

@@ -14,6 +14,9 @@ var engineScope = scope{name: "vllm.tracing.otel"}
 // do_tracing; see the package text for what is missing on purpose.
 func (w *World) engineSpan(s *sequence, out *process) {
 	c := s.call
+	if c.Unsampled {
+		return
+	}
 	sp := out.span(engineScope)
 	sp.SetTraceID(c.TraceID)
 	sp.SetSpanID(s.spanID)

@@ -99,7 +99,7 @@ func (w *World) deliver(s *sequence, last bool) {
 		}
 		w.agenda.add(sent+c.network, func() {
 			d.At = w.at(w.now)
-			if w.inFlight[d.Call] != nil {
+			if !c.cut {
 				w.delivered = append(w.delivered, d)
 			}
 		})
@@ -184,6 +184,7 @@ func (w *World) end(c *call, e ending) {
 		c.engine.stats.http(c, 200, (c.lastSend - c.arrival).Seconds())
 	} else {
 		// What was not sent yet is never sent.
+		c.cut = true
 		c.sendTimes = slices.DeleteFunc(c.sendTimes, func(t time.Duration) bool { return t > e.at })
 	}
 	gatewayEnd := e.at
@@ -201,7 +202,7 @@ func (w *World) end(c *call, e ending) {
 // closeCall emits what is known at the end: spans of the gateway and the client, the truth, the last delivery.
 func (w *World) closeCall(c *call, e ending, gatewayEnd, userEnd time.Duration) {
 	t := w.truth(c, e, userEnd)
-	if w.cfg.Gateway.Enabled {
+	if w.cfg.Gateway.Enabled && !c.Unsampled {
 		w.gatewaySpans(c, e, gatewayEnd)
 		t.Outer = Outermost{Layer: "gateway", Span: c.gatewaySpan, Start: w.at(c.gatewayStart), End: w.at(gatewayEnd)}
 		if c.Chunks && c.Stream && len(c.sendTimes) > 0 {
@@ -209,7 +210,7 @@ func (w *World) closeCall(c *call, e ending, gatewayEnd, userEnd time.Duration) 
 		}
 		t.Seen.Spans += 1
 	}
-	if c.Client {
+	if c.Client && !c.Unsampled {
 		end := userEnd + 150*time.Microsecond
 		w.clientSpans(c, e, userEnd, end, &t)
 		t.Outer = Outermost{Layer: "client", Span: c.clientSpan, Start: w.at(c.start), End: w.at(end), TTFT: t.UserTTFT}
@@ -294,6 +295,10 @@ func (w *World) truth(c *call, e ending, userEnd time.Duration) Truth {
 		if e.status == StatusOK {
 			t.FinishReasons = slices.Repeat([]string{"length"}, c.Beams)
 		}
+	}
+	if c.Unsampled {
+		t.Seen = Seen{Status: StatusUnknown}
+		return t
 	}
 	t.Seen.Spans = len(t.Sequences)
 	if t.Seen.Spans > 0 {

@@ -7,12 +7,17 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 )
 
+// maxExport is how many spans one export request has at most (the Python SDK's max_export_batch_size).
+const maxExport = 512
+
 // process is one emitter of spans: its resource, and what it has not exported yet.
 type process struct {
 	service  string
 	resource func(pcommon.Map)
+	full     []ptrace.Traces
 	td       ptrace.Traces
 	scopes   map[string]ptrace.ScopeSpans
+	count    int
 }
 
 func newProcess(service string, resource func(pcommon.Map)) *process {
@@ -24,7 +29,12 @@ type scope struct{ name, version, schema string }
 
 // span appends a span to be exported next.
 func (p *process) span(s scope) ptrace.Span {
+	if p.count == maxExport {
+		p.full = append(p.full, p.td)
+		p.scopes = nil
+	}
 	if p.scopes == nil {
+		p.count = 0
 		p.td, p.scopes = ptrace.NewTraces(), map[string]ptrace.ScopeSpans{}
 		p.resource(p.td.ResourceSpans().AppendEmpty().Resource().Attributes())
 	}
@@ -36,17 +46,18 @@ func (p *process) span(s scope) ptrace.Span {
 		ss.SetSchemaUrl(s.schema)
 		p.scopes[s.name] = ss
 	}
+	p.count++
 	return ss.Spans().AppendEmpty()
 }
 
-// drain returns the spans since the last time; false when there are none.
-func (p *process) drain() (ptrace.Traces, bool) {
-	if p.scopes == nil {
-		return ptrace.Traces{}, false
+// drain returns the export requests since the last time.
+func (p *process) drain() []ptrace.Traces {
+	all := p.full
+	if p.count > 0 {
+		all = append(all, p.td)
 	}
-	td := p.td
-	p.td, p.scopes = ptrace.Traces{}, nil
-	return td, true
+	p.full, p.scopes, p.count = nil, nil, 0
+	return all
 }
 
 // Span flags as the Python SDK sets them: bit 8 says that the next is known, bit 9 that the parent is remote.

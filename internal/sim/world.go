@@ -157,15 +157,27 @@ func (w *World) Totals() Totals { return w.totals.clone() }
 
 // Drain returns what was emitted since the last time.
 func (w *World) Drain() Output {
+	o := w.DrainEvents()
+	o.Exports = w.DrainSpans()
+	return o
+}
+
+// DrainEvents returns truths and deliveries only; spans stay.
+func (w *World) DrainEvents() Output {
 	o := Output{Truths: w.truths, Deliveries: w.delivered}
 	w.truths, w.delivered = nil, nil
+	return o
+}
+
+// DrainSpans returns the export requests only, each of one process and at most 512 spans, as the Python SDK makes them.
+func (w *World) DrainSpans() (all []Export) {
 	for _, p := range w.processes() {
-		if td, ok := p.drain(); ok {
-			o.Exports = append(o.Exports, Export{Service: p.service, Traces: td})
+		for _, td := range p.drain() {
+			all = append(all, Export{Service: p.service, Traces: td})
 		}
 	}
 	w.retired = nil
-	return o
+	return all
 }
 
 func (w *World) processes() []*process {
@@ -207,6 +219,11 @@ func (w *World) Page(engine string) ([]byte, error) {
 		return e.page(), nil
 	}
 	return nil, fmt.Errorf("no engine is named %q", engine)
+}
+
+// Up says whether every engine runs.
+func (w *World) Up() bool {
+	return !slices.ContainsFunc(w.engines, func(e *engine) bool { return e.down })
 }
 
 // GPUs returns one view for each engine.

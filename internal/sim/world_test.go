@@ -273,3 +273,33 @@ func TestPythonFloat(t *testing.T) {
 		assert.Equal(t, tt.want, pythonFloat(tt.in))
 	}
 }
+
+func TestUnsampledCallsHaveNoSpans(t *testing.T) {
+	cfg := only(func(c *Config) { c.Gateway.Enabled = true })
+	w, err := New(cfg, start)
+	require.NoError(t, err)
+	c := plain(w.engines[0].Model, 56, 20)
+	c.Unsampled, c.Client = true, true
+	_, err = w.Submit(c)
+	require.NoError(t, err)
+	w.Advance(time.Minute)
+	o := w.Drain()
+	assert.Empty(t, o.spans())
+	require.Len(t, o.Truths, 1)
+	assert.Equal(t, StatusOK, o.Truths[0].Status)
+	assert.Equal(t, 20, o.Truths[0].OutputTokens)
+	assert.Zero(t, o.Truths[0].Seen.OutputTokens)
+}
+
+func TestExportsHaveAtMost512SpansOfOneProcess(t *testing.T) {
+	_, o := run(t, busy(2), 30*time.Second)
+	n := 0
+	for _, e := range o.Exports {
+		assert.LessOrEqual(t, e.Traces.SpanCount(), 512)
+		require.Equal(t, 1, e.Traces.ResourceSpans().Len())
+		v, _ := e.Traces.ResourceSpans().At(0).Resource().Attributes().Get("service.name")
+		assert.Equal(t, e.Service, v.Str())
+		n += e.Traces.SpanCount()
+	}
+	assert.Greater(t, n, 5000)
+}
