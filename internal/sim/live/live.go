@@ -101,10 +101,7 @@ func (l *Live) Drain(ctx context.Context) error {
 	defer tick.Stop()
 	for {
 		l.step()
-		l.mu.Lock()
-		left := l.world.InFlight()
-		l.mu.Unlock()
-		if left == 0 {
+		if l.InFlight() == 0 {
 			l.export()
 			return nil
 		}
@@ -191,6 +188,12 @@ func (l *Live) cancel(id uint64) {
 	delete(l.watchers, id)
 	l.world.Advance(time.Since(l.started))
 	l.world.Cancel(id)
+}
+
+// InFlight is the number of calls that have begun and not ended.
+func (l *Live) InFlight() (n int) {
+	l.with(func(w *sim.World) { n = w.InFlight() })
+	return n
 }
 
 // with runs f with the world at now.

@@ -38,7 +38,36 @@ type Sent struct {
 	Err     error
 }
 
-var errQueueFull = errors.New("the queue is full")
+// Reason is why an export request was dropped.
+type Reason string
+
+// Reasons.
+const (
+	ReasonQueueFull   Reason = "queue_full"
+	ReasonRefused     Reason = "refused"     // the receiver does not want it
+	ReasonUnreachable Reason = "unreachable" // no try was answered, or all were answered "later"
+	ReasonShutdown    Reason = "shutdown"
+)
+
+var (
+	errQueueFull = errors.New("the queue is full")
+	errRefused   = errors.New("refused")
+)
+
+// Reason says why; empty when it was accepted.
+func (s Sent) Reason() Reason {
+	switch {
+	case s.Err == nil:
+		return ""
+	case errors.Is(s.Err, errQueueFull):
+		return ReasonQueueFull
+	case errors.Is(s.Err, context.Canceled):
+		return ReasonShutdown
+	case errors.Is(s.Err, errRefused):
+		return ReasonRefused
+	}
+	return ReasonUnreachable
+}
 
 // NewPusher sends to url, the full address of a traces endpoint. At most capacity requests wait. Report is called for every
 // request, from Push or from Run.
@@ -152,11 +181,11 @@ func (p *Pusher) post(ctx context.Context, body []byte) (again bool, err error) 
 	case http.StatusOK:
 		r := ptraceotlp.NewExportResponse()
 		if err := r.UnmarshalProto(answer); err == nil && r.PartialSuccess().RejectedSpans() > 0 {
-			return false, fmt.Errorf("%d spans were rejected", r.PartialSuccess().RejectedSpans())
+			return false, fmt.Errorf("%w: %d spans", errRefused, r.PartialSuccess().RejectedSpans())
 		}
 		return false, nil
 	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		return true, fmt.Errorf("the receiver answered %d", resp.StatusCode)
 	}
-	return false, fmt.Errorf("the receiver answered %d", resp.StatusCode)
+	return false, fmt.Errorf("%w: the receiver answered %d", errRefused, resp.StatusCode)
 }

@@ -58,12 +58,12 @@ func TestPusher(t *testing.T) {
 		statuses []int
 		accepted int
 		tries    []int
-		failed   int
+		failed   Reason
 	}{
-		{"accepted at once", nil, 5, []int{1, 1}, 0},
-		{"tried again while the receiver is overloaded", []int{503, 429, 502}, 5, []int{4, 1}, 0},
-		{"refused for good: dropped, the next is sent", []int{400}, 3, []int{1, 1}, 1},
-		{"given up after all tries", []int{503, 503, 503, 503, 503, 503, 503}, 3, []int{7, 1}, 1},
+		{"accepted at once", nil, 5, []int{1, 1}, ""},
+		{"tried again while the receiver is overloaded", []int{503, 429, 502}, 5, []int{4, 1}, ""},
+		{"refused for good: dropped, the next is sent", []int{400}, 3, []int{1, 1}, ReasonRefused},
+		{"given up after all tries", []int{503, 503, 503, 503, 503, 503, 503}, 3, []int{7, 1}, ReasonUnreachable},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s, spans := receiver(t, tt.statuses...)
@@ -80,15 +80,9 @@ func TestPusher(t *testing.T) {
 			cancel()
 			<-done
 			assert.Equal(t, tt.accepted, spans())
-			failed := 0
-			for i, x := range sent {
-				assert.Equal(t, tt.tries[i], x.Tries)
-				if x.Err != nil {
-					failed++
-				}
-			}
-			assert.Len(t, sent, 2)
-			assert.Equal(t, tt.failed, failed)
+			require.Len(t, sent, 2)
+			assert.Equal(t, tt.tries, []int{sent[0].Tries, sent[1].Tries})
+			assert.Equal(t, []Reason{tt.failed, ""}, []Reason{sent[0].Reason(), sent[1].Reason()})
 		})
 	}
 }
@@ -104,6 +98,7 @@ func TestAFullQueueDropsAndSaysSo(t *testing.T) {
 	cancel()
 	require.ErrorIs(t, p.Flush(ctx), context.Canceled)
 	p.Run(ctx) // ends at once and reports the two that were left, if it does not try one of them
-	assert.Len(t, sent, 3)
+	require.Len(t, sent, 3)
+	assert.Equal(t, ReasonShutdown, sent[1].Reason())
 	require.NoError(t, p.Flush(t.Context()))
 }
