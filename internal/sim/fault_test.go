@@ -64,6 +64,22 @@ func TestKVPressurePreempts(t *testing.T) {
 	assert.EqualValues(t, n, value(parse(t, page), "vllm:num_preemptions_total", "", ""))
 }
 
+func TestTimeAfterAPreemptionIsDecodeNotQueue(t *testing.T) {
+	cfg := only(func(c *Config) {
+		c.Faults = []Fault{{Kind: FaultKVPressure, At: time.Second, For: 20 * time.Second, Factor: 1}}
+	})
+	w, err := New(cfg, start)
+	require.NoError(t, err)
+	_, err = w.Submit(plain(w.engines[0].Model, 100, 1000))
+	require.NoError(t, err)
+	w.Advance(time.Minute)
+	q := w.Drain().Truths[0].Sequences[0]
+	assert.Equal(t, 1, q.Preemptions)
+	assert.Less(t, q.Queue.Float(), 0.001, "the queue ends at the first scheduling")
+	assert.Greater(t, q.Decode.Float(), 20.0)
+	assert.Zero(t, q.CachedTokens)
+}
+
 func TestEngineCrashFailsWhatIsInFlightAndRestartsFromZero(t *testing.T) {
 	cfg := calm(Fault{Kind: FaultEngineCrash, At: 20 * time.Second, For: 5 * time.Second})
 	w, err := New(cfg, start)
@@ -186,4 +202,28 @@ func TestQueueLimitRefuses(t *testing.T) {
 	n := value(parse(t, page), "vllm:admission_rejections_total", "reason", "max_num_queued_reqs")
 	assert.Positive(t, n)
 	assert.EqualValues(t, n, w.Totals().Status[StatusError])
+}
+
+func TestNothingIsDeliveredAfterTheEnd(t *testing.T) {
+	cfg := only(func(c *Config) {
+		c.Gateway.Enabled = true
+		c.Faults = []Fault{
+			{Kind: FaultSlowFrontEnd, For: 30 * time.Second, Factor: 1},
+			{Kind: FaultEngineCrash, At: 3 * time.Second, For: time.Second},
+		}
+	})
+	w, err := New(cfg, start)
+	require.NoError(t, err)
+	c := plain(w.engines[0].Model, 10, 1500)
+	c.Stream, c.Watch = true, true
+	w.Advance(time.Millisecond) // the first fault has begun
+	_, err = w.Submit(c)
+	require.NoError(t, err)
+	w.Advance(time.Minute)
+	ds := w.Drain().Deliveries
+	require.Greater(t, len(ds), 10, "tokens came before the crash")
+	for i, d := range ds {
+		assert.Equal(t, i == len(ds)-1, d.End)
+	}
+	assert.True(t, ds[len(ds)-1].Broken)
 }

@@ -171,9 +171,6 @@ type ending struct {
 
 // end closes a call: spans of the gateway and the client, truth, last delivery.
 func (w *World) end(c *call, e ending) {
-	if w.inFlight[c.id] == nil {
-		return
-	}
 	delete(w.inFlight, c.id)
 	c.done = true
 	r := w.random

@@ -303,3 +303,45 @@ func TestExportsHaveAtMost512SpansOfOneProcess(t *testing.T) {
 	}
 	assert.Greater(t, n, 5000)
 }
+
+func TestAgendaKeepsTheOrderOfEntryAtOneInstant(t *testing.T) {
+	var a agenda
+	var got []int
+	for i := range 50 {
+		a.add(time.Duration(i%3), func() { got = append(got, i) })
+	}
+	for {
+		e, ok := a.next(2)
+		if !ok {
+			break
+		}
+		e.do()
+	}
+	var want []int
+	for at := range 3 {
+		for i := at; i < 50; i += 3 {
+			want = append(want, i)
+		}
+	}
+	assert.Equal(t, want, got)
+}
+
+func TestTheGatewaysHTTPClientSpanEndsAtTheHeadersOfAStream(t *testing.T) {
+	w, err := New(only(func(c *Config) { c.Gateway.Enabled = true }), start)
+	require.NoError(t, err)
+	c := plain(w.engines[0].Model, 56, 40)
+	for _, c.Stream = range []bool{true, false} {
+		_, err = w.Submit(c)
+		require.NoError(t, err)
+		w.Advance(w.Now() + time.Minute)
+		o := w.Drain()
+		engine, http := named(o.spans(), "llm_request")[0], named(o.spans(), "POST")[0]
+		firstToken := engine.StartTimestamp().AsTime().Add(time.Duration(o.Truths[0].Sequences[0].TTFT))
+		assert.Equal(t, engine.ParentSpanID(), http.SpanID())
+		if c.Stream {
+			assert.True(t, http.EndTimestamp().AsTime().Before(firstToken))
+		} else {
+			assert.True(t, http.EndTimestamp().AsTime().After(engine.EndTimestamp().AsTime()))
+		}
+	}
+}

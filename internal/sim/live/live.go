@@ -2,6 +2,7 @@ package live
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -34,7 +35,7 @@ type Live struct {
 	watchers map[uint64]*watcher
 	truths   []sim.Truth // ring
 	next     int64       // number of the next truth
-	faults   int
+	faults   []sim.Fault
 }
 
 // minTick bounds how often the world is advanced.
@@ -136,8 +137,8 @@ func (l *Live) step() time.Duration {
 			}
 		}
 	}
-	if active := l.world.ActiveFaults(); len(active) != l.faults {
-		l.faults = len(active)
+	if active := l.world.ActiveFaults(); !slices.Equal(active, l.faults) {
+		l.faults = active
 		l.opts.Fault(active)
 	}
 	return l.world.Next()

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -169,6 +170,7 @@ func TestRefusalsAreVLLMsAndAreInTheTelemetry(t *testing.T) {
 		{"limit", `{"model":"llama-3.1-8b","messages":[{"role":"user","content":"x"}],"max_tokens":100000}`, "BadRequestError", "max_tokens", 400},
 		{"temperature", `{"model":"llama-3.1-8b","messages":[{"role":"user","content":"x"}],"temperature":-3}`, "BadRequestError", "temperature", 400},
 		{"too long", `{"model":"llama-3.1-8b","messages":[{"role":"user","content":"` + strings.Repeat("long ", 8000) + `"}]}`, "BadRequestError", "input_tokens", 400},
+		{"no room", `{"model":"llama-3.1-8b","messages":[{"role":"user","content":"` + strings.Repeat("long ", 4000) + `"}],"max_tokens":8000}`, "BadRequestError", "max_tokens", 400},
 		{"no messages", `{"model":"llama-3.1-8b"}`, "BadRequestError", "messages", 400},
 		{"n", `{"model":"llama-3.1-8b","messages":[{"role":"user","content":"x"}],"n":0}`, "BadRequestError", "n", 400},
 		{"no JSON", `{`, "BadRequestError", "", 400},
@@ -247,13 +249,16 @@ func TestStoppingEndsOpenCalls(t *testing.T) {
 
 func TestViews(t *testing.T) {
 	inBubble(t, quiet(), Options{KeepTruths: 3}, func(t *testing.T, l *Live) {
-		for range 5 {
-			post(t.Context(), l, sim.RouteCompletions, `{"model":"llama-3.1-8b","prompt":"x","max_tokens":5}`)
+		for i := range 5 {
+			post(t.Context(), l, sim.RouteCompletions, `{"model":"llama-3.1-8b","prompt":"x","max_tokens":5}`, "X-Request-Id", strconv.Itoa(i))
 		}
 		var v Truths
 		require.NoError(t, json.Unmarshal(get(l, "/sim/truth").Body.Bytes(), &map[string]any{}))
 		v = l.truthsAfter(0, 100)
-		assert.Len(t, v.Requests, 3)
+		require.Len(t, v.Requests, 3)
+		for i, x := range v.Requests {
+			assert.Equal(t, "cmpl-"+strconv.Itoa(i+2), x.RequestID)
+		}
 		assert.EqualValues(t, 2, v.Missed)
 		assert.EqualValues(t, 5, v.Next)
 		assert.EqualValues(t, 5, v.Totals.Ended)
