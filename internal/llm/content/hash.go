@@ -1,0 +1,53 @@
+package content
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"hash"
+	"io"
+	"sync"
+)
+
+// hashPrefix marks a value that is a keyed hash, so that a second pass (agent, then gateway) leaves it alone.
+const hashPrefix = "hmac:"
+
+// hashHex is the length of a hash in hex digits: HMAC-SHA-256 cut to 128 bits, which still tells 2^64 texts apart.
+const hashHex = 32
+
+// hasher makes keyed hashes. Safe for concurrent use.
+type hasher struct{ pool sync.Pool }
+
+func newHasher(key []byte) *hasher {
+	key = append([]byte(nil), key...)
+	return &hasher{pool: sync.Pool{New: func() any { return hmac.New(sha256.New, key) }}}
+}
+
+// text is "hmac:" and 32 hex digits of HMAC-SHA-256(key, s). A text that already has this form is returned as it is.
+func (h *hasher) text(s string) string {
+	if isHashed(s) {
+		return s
+	}
+	m := h.pool.Get().(hash.Hash)
+	defer h.pool.Put(m)
+	m.Reset()
+	_, _ = io.WriteString(m, s)
+	var sum [sha256.Size]byte
+	var out [len(hashPrefix) + hashHex]byte
+	copy(out[:], hashPrefix)
+	hex.Encode(out[len(hashPrefix):], m.Sum(sum[:0])[:hashHex/2])
+	return string(out[:])
+}
+
+// isHashed reports whether s has the form that text makes: too short and too regular to hide a text.
+func isHashed(s string) bool {
+	if len(s) != len(hashPrefix)+hashHex || s[:len(hashPrefix)] != hashPrefix {
+		return false
+	}
+	for _, c := range []byte(s[len(hashPrefix):]) {
+		if (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,130 @@
+package content
+
+import (
+	"sort"
+	"strings"
+)
+
+// table answers what is known about a key. Built once; read by any number of goroutines.
+type table struct {
+	exact map[string]*rule
+	// byNamespace holds the prefixes by what stands before their first '.', the longest first.
+	byNamespace map[string][]prefixRule
+	// forced come before everything else, in this order: deny, allow, overrides by prefix.
+	forced []forcedPrefix
+}
+
+type forcedPrefix struct {
+	prefix string
+	rule   rule
+}
+
+// baseTable is the table without configuration.
+func baseTable() *table {
+	t := &table{exact: make(map[string]*rule, 1024), byNamespace: map[string][]prefixRule{}}
+	for v, keys := range safeKeys {
+		for _, k := range keys {
+			t.exact[k] = &rule{verb: v, class: classOfVerb(v), lengthKey: k + ".length"}
+		}
+	}
+	for _, h := range safeHeaders {
+		for _, p := range []string{"http.request.header.", "http.response.header.", "ai.request.headers."} {
+			for _, k := range []string{p + h, p + strings.ReplaceAll(h, "-", "_")} {
+				t.exact[k] = &rule{verb: verbLabel, class: ClassMetadata, lengthKey: k + ".length"}
+			}
+		}
+	}
+	for _, h := range []string{"user-agent", "user_agent"} {
+		for _, p := range []string{"http.request.header.", "ai.request.headers."} {
+			t.exact[p+h] = &rule{verb: verbAgent, class: ClassMetadata, lengthKey: p + h + ".length"}
+		}
+	}
+	for c, keys := range contentKeys {
+		v := verbContent
+		if c == ClassSecret {
+			v = verbSecret
+		}
+		for _, k := range keys {
+			t.exact[k] = &rule{verb: v, class: c, lengthKey: k + ".length"}
+		}
+	}
+	for _, list := range [][]prefixRule{contentPrefixes, safePrefixes} {
+		for _, p := range list {
+			ns, _, _ := strings.Cut(p.prefix, ".")
+			t.byNamespace[ns] = append(t.byNamespace[ns], p)
+		}
+	}
+	for _, list := range t.byNamespace {
+		sort.SliceStable(list, func(i, j int) bool { return len(list[i].prefix) > len(list[j].prefix) })
+	}
+	return t
+}
+
+func classOfVerb(v verb) Class {
+	switch v {
+	case verbModel, verbName:
+		return ClassName
+	case verbError:
+		return ClassError
+	case verbURL:
+		return ClassURL
+	case verbIdentity:
+		return ClassIdentity
+	}
+	return ClassUnknown
+}
+
+// lookup returns the rule of a key. deployed: the attribute stands on a resource or scope.
+func (t *table) lookup(key string, deployed bool) rule {
+	r, known := t.exact[key]
+	if known && r.forced {
+		return *r
+	}
+	for i := range t.forced {
+		if f := &t.forced[i]; strings.HasPrefix(key, f.prefix) {
+			if known && r.verb == verbSecret {
+				return *r
+			}
+			return f.rule
+		}
+	}
+	if known {
+		return *r
+	}
+	switch {
+	case strings.HasSuffix(key, lengthSuffix), strings.HasSuffix(key, countSuffix):
+		return rule{verb: verbNumber, class: ClassUnknown, noLength: true}
+	case strings.HasSuffix(key, rolesSuffix), strings.HasSuffix(key, typesSuffix):
+		return rule{verb: verbSummary, class: ClassUnknown, noLength: true}
+	}
+	ns, _, _ := strings.Cut(key, ".")
+	list := t.byNamespace[ns]
+	for i := range list {
+		p := &list[i]
+		if !strings.HasPrefix(key, p.prefix) {
+			continue
+		}
+		if p.verb != verbContent {
+			return rule{verb: p.verb, class: p.class}
+		}
+		if isSecretKey(key) {
+			return rule{verb: verbSecret, class: ClassSecret}
+		}
+		return leafRule(p, key[len(p.prefix):])
+	}
+	if i := strings.IndexByte(key, '['); i > 0 && ns != key[:i] {
+		// name[0].more is how a few SDKs write indices
+		if _, ok := t.byNamespace[key[:i]]; ok {
+			return rule{verb: verbContent, class: ClassUnknown}
+		}
+	}
+	return unknownRule(key, deployed)
+}
+
+// The suffixes of what a redaction leaves behind about a text: characters, number of messages, their roles, the types of their parts.
+const (
+	lengthSuffix = ".length"
+	countSuffix  = ".count"
+	rolesSuffix  = ".roles"
+	typesSuffix  = ".types"
+)

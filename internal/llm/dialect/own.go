@@ -1,0 +1,179 @@
+package dialect
+
+import (
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/otelcol-llm/otelcol-llm/internal/llm/names"
+	"github.com/otelcol-llm/otelcol-llm/internal/llm/request"
+)
+
+// ownKeys are the attributes that Write leaves on a span, so that a second llmspan (the connector, or a gateway behind an agent) reads
+// what the first one found instead of finding it again.
+var ownKeys = map[string]spelling{
+	names.Layer:      {fieldOwnLayer, 0},
+	names.Dialect:    {fieldOwnDialect, 0},
+	names.Admission:  {fieldOwnAdmission, 0},
+	names.Queue:      {fieldOwnQueue, 0},
+	names.Prefill:    {fieldOwnPrefill, 0},
+	names.Decode:     {fieldOwnDecode, 0},
+	names.TTFT:       {fieldOwnTTFT, 0},
+	names.E2E:        {fieldOwnE2E, 0},
+	names.UserTTFT:   {fieldOwnUserTTFT, 0},
+	names.Ingress:    {fieldOwnIngress, 0},
+	names.Return:     {fieldOwnReturn, 0},
+	names.KVTransfer: {fieldOwnKVTransfer, 0},
+	names.Status:     {fieldOwnStatus, 0},
+	names.Beam:       {fieldOwnBeam, 0},
+	names.Invalid:    {fieldOwnInvalid, 0},
+}
+
+// ownDialects are the names that Write can have left; any other value was not written by us.
+var ownDialects = func() map[string]string {
+	m := map[string]string{}
+	for _, r := range recognisersByName {
+		m[r] = r
+	}
+	return m
+}()
+
+// recognisersByName repeats the names of recognisers, which refers to recogniseOwn and so cannot be read while it is initialised; a test
+// holds the two together.
+var recognisersByName = [...]string{"vllm", "sglang", "dynamo", "litellm", "openinference", "openllmetry", "vercel", "semconv", "http"}
+
+// recogniseOwn claims a span that Write has been on.
+func recogniseOwn(s *source, r *request.Request) bool {
+	layer := request.ParseLayer(s.text(fieldOwnLayer))
+	dialect, ok := ownDialects[s.text(fieldOwnDialect)]
+	if layer == request.LayerNone || !ok {
+		return false
+	}
+	r.Layer, r.Dialect, r.Processed = layer, dialect, true
+	s.common(r)
+	r.LayerOnly = dialect == "http"
+	r.OwnStages = dialect == "sglang"
+	r.Status = request.ParseStatus(s.text(fieldOwnStatus))
+	if r.Status == request.StatusError && r.ErrorType == "" {
+		r.ErrorType = "_OTHER"
+	}
+	for _, t := range [...]struct {
+		field field
+		to    *request.Seconds
+	}{
+		{fieldOwnAdmission, &r.Admission}, {fieldOwnQueue, &r.Queue}, {fieldOwnPrefill, &r.Prefill}, {fieldOwnDecode, &r.Decode},
+		{fieldOwnTTFT, &r.TTFT}, {fieldOwnE2E, &r.E2E}, {fieldOwnUserTTFT, &r.UserTTFT},
+		{fieldOwnIngress, &r.Ingress}, {fieldOwnReturn, &r.Return}, {fieldOwnKVTransfer, &r.KVTransfer},
+	} {
+		if !s.has(t.field) {
+			continue
+		}
+		if d, ok := number(s.values[t.field]); ok && d >= 0 {
+			*t.to = request.Some(d)
+		}
+	}
+	r.Beam = s.has(fieldOwnBeam) && s.values[fieldOwnBeam].Type() == pcommon.ValueTypeBool && s.values[fieldOwnBeam].Bool()
+	if s.has(fieldOwnInvalid) && s.values[fieldOwnInvalid].Type() == pcommon.ValueTypeSlice {
+		for _, v := range s.values[fieldOwnInvalid].Slice().All() {
+			if v.Type() == pcommon.ValueTypeStr {
+				r.Reject(v.Str())
+			}
+		}
+	}
+	return true
+}
+
+// Write leaves on a span what was read from it, under the current names. It adds at most what names.SpanAttributes lists, overwrites
+// nothing but its own attributes, and leaves the source's spellings where they are.
+func Write(r *request.Request, span ptrace.Span) {
+	a := span.Attributes()
+	a.EnsureCapacity(a.Len() + 20)
+	a.PutStr(names.Layer, r.Layer.String())
+	a.PutStr(names.Dialect, r.Dialect)
+	for _, f := range [...]struct {
+		key string
+		v   request.Seconds
+	}{
+		{names.Admission, r.Admission}, {names.Queue, r.Queue}, {names.Prefill, r.Prefill}, {names.Decode, r.Decode},
+		{names.KVTransfer, r.KVTransfer}, {names.Ingress, r.Ingress}, {names.Return, r.Return},
+		{names.TTFT, r.TTFT}, {names.TPOT, r.TPOT()}, {names.E2E, r.E2E}, {names.UserTTFT, r.UserTTFT}, {names.ClockSkew, r.ClockSkew},
+	} {
+		if f.v.Known {
+			a.PutDouble(f.key, f.v.Value)
+		}
+	}
+	if !r.LayerOnly {
+		writeRequest(r, a)
+	}
+	a.PutStr(names.Status, r.Status.String())
+	if r.Beam {
+		a.PutBool(names.Beam, true)
+	}
+	if len(r.Invalid) > 0 {
+		s := a.PutEmptySlice(names.Invalid)
+		for _, n := range r.Invalid {
+			s.AppendEmpty().SetStr(n)
+		}
+	}
+}
+
+// writeRequest folds usage and identity to the current names.
+func writeRequest(r *request.Request, a pcommon.Map) {
+	for _, f := range [...]struct {
+		key string
+		v   request.Tokens
+	}{
+		{names.InputTokens, r.InputTokens}, {names.OutputTokens, r.OutputTokens}, {names.CacheReadTokens, r.CachedTokens},
+		{names.CacheWriteTokens, r.CacheWriteToken}, {names.ReasoningTokens, r.ReasoningTokens},
+	} {
+		if f.v.Known {
+			a.PutInt(f.key, f.v.Value)
+		}
+	}
+	for _, f := range [...]struct{ key, v string }{
+		{names.RequestModel, r.Model}, {names.OperationName, r.Operation}, {names.ProviderName, r.Provider}, {names.ResponseID, r.ResponseID},
+	} {
+		if f.v == "" || f.v == OtherModel {
+			continue
+		}
+		if old, ok := a.Get(f.key); !ok {
+			a.PutStr(f.key, f.v)
+		} else if old.Type() == pcommon.ValueTypeStr && old.Str() != f.v {
+			old.SetStr(f.v)
+		}
+	}
+	if r.FinishReason != "" {
+		if _, ok := a.Get(names.FinishReasons); !ok {
+			a.PutEmptySlice(names.FinishReasons).AppendEmpty().SetStr(r.FinishReason)
+		}
+	}
+}
+
+// DropSource removes the spellings of the source that Write has folded to current names: usage, provider and model keys of a rank
+// other than the first, and the engine's latency keys.
+func DropSource(r *request.Request, a pcommon.Map) {
+	a.RemoveIf(func(k string, _ pcommon.Value) bool {
+		sp, ok := spellings[k]
+		if !ok {
+			return false
+		}
+		switch sp.field {
+		case fieldQueue, fieldPrefill, fieldDecode, fieldInference, fieldTTFT, fieldE2E:
+			return r.Layer == request.LayerEngine
+		case fieldInputTokens:
+			return sp.rank > 0 && r.InputTokens.Known
+		case fieldOutputTokens:
+			return sp.rank > 0 && r.OutputTokens.Known
+		case fieldCachedTokens:
+			return sp.rank > 0 && r.CachedTokens.Known
+		case fieldCacheWriteTokens:
+			return sp.rank > 0 && r.CacheWriteToken.Known
+		case fieldReasoningTokens:
+			return sp.rank > 0 && r.ReasoningTokens.Known
+		case fieldRequestModel:
+			return sp.rank > 0 && r.Model != "" && r.Model != OtherModel
+		case fieldProvider:
+			return sp.rank > 0 && r.Provider != ""
+		}
+		return false
+	})
+}
