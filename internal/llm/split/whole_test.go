@@ -71,7 +71,7 @@ var keepAll = func(pcommon.TraceID, *sampling.Trace) sampling.Decision {
 // whole runs a tree through both steps.
 func whole(w *Whole, tr *tree, decide Decide) WholeFacts {
 	Recognise(tr.td, w.o.Options)
-	return w.Traces(time.Unix(1_800_000_000, 0), tr.td, decide)
+	return w.Traces(time.Unix(1_800_000_000, 0), tr.td, nil, decide)
 }
 
 func newWhole() *Whole {
