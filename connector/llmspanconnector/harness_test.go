@@ -56,6 +56,7 @@ func start(t *testing.T, output string, create func(connector.Settings) (connect
 	set.Logger = zap.New(core)
 	c, err := create(set)
 	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, c.Shutdown(context.Background())) }) // for a test that fails half way; safe twice
 	require.NoError(t, c.Start(t.Context(), componenttest.NewNopHost()))
 	return harness{c, tel, logs, attribute.String("output", output)}
 }
