@@ -6,6 +6,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/plog"
+	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 )
 
@@ -55,4 +57,37 @@ func TestSpansShowWhatChanged(t *testing.T) {
 	const changes = "-     goes: text\n-     changes: old\n+     changes: new\n+     comes: 0.333333\n+ part  Unspecified 1 ms, child of call\n"
 	assert.Equal(t, "  call  Unspecified 2.5 ms\n"+changes, Spans(in, out, false))
 	assert.Equal(t, "  call  Unspecified 2.5 ms\n      stays: 1\n"+changes, Spans(in, out, true))
+}
+
+func TestPointsAndRecords(t *testing.T) {
+	md := pmetric.NewMetrics()
+	ms := md.ResourceMetrics().AppendEmpty().ScopeMetrics().AppendEmpty().Metrics()
+	m := ms.AppendEmpty()
+	m.SetName("z.count")
+	dp := m.SetEmptySum().DataPoints().AppendEmpty()
+	dp.SetDoubleValue(3)
+	dp.Attributes().PutStr("b", "y")
+	dp.Attributes().PutStr("a", "x")
+	m = ms.AppendEmpty()
+	m.SetName("a.time")
+	h := m.SetEmptyHistogram().DataPoints().AppendEmpty()
+	h.SetCount(2)
+	h.SetSum(0.5)
+	m = ms.AppendEmpty()
+	m.SetName("b.time")
+	e := m.SetEmptyExponentialHistogram().DataPoints().AppendEmpty()
+	e.SetCount(1)
+	e.SetSum(2)
+	m = ms.AppendEmpty()
+	m.SetName("c.max")
+	m.SetEmptyGauge().DataPoints().AppendEmpty().SetDoubleValue(7)
+	assert.Equal(t, "a.time{} count 2, sum 0.5\nb.time{} count 1, sum 2\nc.max{} 7\nz.count{a=x, b=y} 3\n", Points(md))
+
+	lr := plog.NewLogRecord()
+	lr.SetEventName("llm.request")
+	lr.SetSeverityText("INFO")
+	lr.SetSpanID(pcommon.SpanID{7: 1})
+	lr.Attributes().PutDouble("d", 1.0/3)
+	lr.Attributes().PutStr("s", "text")
+	assert.Equal(t, "llm.request INFO trace  span 0000000000000001\n  d: 0.333333\n  s: text\n", Record(lr))
 }
