@@ -196,5 +196,5 @@ func (r *Request) Reject(name string) {
 			return
 		}
 	}
-	r.Invalid = append(r.Invalid, name)
+	r.Invalid = append(r.Invalid[:len(r.Invalid):len(r.Invalid)], name) // copies of a request share what is there
 }

@@ -78,6 +78,10 @@ func TestRejectNamesAFigureOnce(t *testing.T) {
 	r.Reject("queue")
 	r.Reject("ttft")
 	assert.Equal(t, []string{"ttft", "queue"}, r.Invalid)
+	a, b := r, r
+	a.Reject("e2e")
+	b.Reject("decode")
+	assert.Equal(t, []string{"ttft", "queue", "e2e"}, a.Invalid, "a copy has its own")
 	assert.Equal(t, 3, Some(3).Or(5))
 	assert.Equal(t, 5, Opt[int]{}.Or(5))
 }
