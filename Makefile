@@ -1,0 +1,107 @@
+# otelcol-llm. `make` prints what there is.
+
+# One set of build flags for ocb, tests, tools and linter: with other values nearly every package compiles a second time.
+# cgo is for the dcgm receiver (docs/decisions/0004-cgo-for-dcgm-only.md); the module also builds with CGO_ENABLED=0.
+export CGO_ENABLED := 1
+export GOFLAGS := -buildvcs=false -trimpath -tags=grpcnotrace
+
+BIN      := bin/otelcol-llm
+SHELL    := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+FUZZTIME  ?= 30s
+BENCHTIME ?= 1s
+# What `make replay` sends: OTLP/JSON lines, as the file exporter writes them. Files that are given are moved in time together.
+FILES     ?=
+ENDPOINT  ?= http://127.0.0.1:4318
+
+TOOLS    := .cache/tools
+OCB      := go tool -modfile=tools/ocb/go.mod builder
+LINT     := $(TOOLS)/golangci-lint
+# -z lazy: go-dcgm refers to functions that a driver's library may lack; they are looked up when called, not at start.
+LDFLAGS  := -s -w -extldflags=-Wl,-z,lazy
+
+# Everything that can change the binary; tests cannot.
+SOURCES  := $(shell find . \( -name '.?*' -o -name '_*' -o -name testdata -o -name tools \) -prune -o \
+            -type f \( -name '*.go' ! -name '*_test.go' -o -path './distributions/*.yaml' \) -print)
+
+.PHONY: help run replay test unit race bench lint fmt layers validate generate check-generated golden fuzz build all clean prerequisites
+
+help: ## print this
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+prerequisites:
+	@scripts/prerequisites
+
+build: $(BIN) ## build bin/otelcol-llm (the first time 5 to 15 minutes, then seconds)
+
+# ocb leaves an empty folder in the temporary directory at every run, so it gets one of its own. The binary is put in place by a
+# rename: the one that runs may still be in use.
+$(BIN): builder-config.yaml go.mod go.sum tools/ocb/go.mod $(SOURCES) | prerequisites
+	@mkdir -p bin .cache/tmp
+	TMPDIR="$(CURDIR)/.cache/tmp" $(OCB) --config builder-config.yaml --ldflags '$(LDFLAGS)'
+	@cp _build/otelcol-llm $(BIN).new && mv $(BIN).new $(BIN)
+
+run: build ## build and start builtin:standalone; says where to point an engine and where to look
+	@scripts/run $(BIN)
+
+replay: | prerequisites ## send recorded OTLP/JSON lines to a running collector: make replay FILES="a.jsonl b.jsonl" [ENDPOINT=url]
+	@mkdir -p bin
+	go build -o bin/llmreplay ./cmd/llmreplay
+ifneq ($(strip $(FILES)),)
+	bin/llmreplay --rebase --endpoint "$(ENDPOINT)" $(FILES)
+else
+	@for f in cmd/llmreplay/samples/*.jsonl; do echo "$$f"; bin/llmreplay --rebase --endpoint "$(ENDPOINT)" "$$f"; done
+endif
+
+test: layers validate race ## everything that must hold: layers, shipped configurations, unit tests with the race detector
+
+# Last in `make test`, so that its output ends with the test runner's own lines.
+race:
+	OTELCOL_LLM_BIN="$(CURDIR)/$(BIN)" go test -race ./...
+
+unit: ## unit tests without the race detector, for a quick look
+	go test ./...
+
+validate: build ## the built binary accepts every shipped configuration and every one in the documentation
+	OTELCOL_LLM_BIN="$(CURDIR)/$(BIN)" go test -count=1 -run '^TestValidate' ./distributions/otelcol-llm
+
+layers: | prerequisites ## no core package depends on the Collector's lifecycle, a logger or a meter
+	@scripts/layers
+
+bench: ## benchmarks with allocations (BENCHTIME=1s)
+	go test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) $$(scripts/having '^func Benchmark')
+
+# The minimising that follows every find is cut short: on lines of many kilobytes it would use up all the time there is.
+fuzz: ## run each fuzz test for FUZZTIME (30s)
+	@for p in $$(scripts/having '^func Fuzz'); do \
+		for f in $$(sed -nE 's/^func (Fuzz[A-Za-z0-9_]*)\(.*/\1/p' $$p/*_test.go); do \
+			echo "$$p $$f"; \
+			go test -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1s $$p; \
+		done; \
+	done
+
+golden: ## write the golden files again; review the difference like code
+	go test $$(scripts/having 'flag\.Bool\("update"') -update
+
+generate: ## write internal/metadata and documentation.md from every metadata.yaml
+	go generate ./...
+
+# It compares contents, not commits, so that it works on a tree with changes.
+check-generated: ## what is generated is what metadata.yaml says
+	@scripts/check-generated
+
+$(LINT): tools/lint/go.mod tools/lint/go.sum | prerequisites
+	@mkdir -p $(TOOLS)
+	go build -modfile=tools/lint/go.mod -o $@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+
+lint: $(LINT) ## golangci-lint, pinned in tools/lint (.golangci.yml says what it checks)
+	$(LINT) run ./...
+
+fmt: $(LINT) ## format the code (gofumpt, import groups)
+	$(LINT) fmt ./...
+
+all: lint check-generated test ## what has to pass before a change is merged
+
+clean: ## remove what was built
+	rm -rf _build bin .cache

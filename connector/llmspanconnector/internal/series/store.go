@@ -1,0 +1,160 @@
+// Package series keeps the cumulative time series of the connector: bounded in number, expired when idle, each with the instant at
+// which it started.
+//
+// The OpenTelemetry SDK's aggregation is not used because it has neither an expiry nor a start per series nor fractional weights, and
+// would need a meter provider for each service.
+package series
+
+import (
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/otelcol-llm/otelcol-llm/internal/llm/measure"
+	"github.com/otelcol-llm/otelcol-llm/internal/llm/names"
+	"github.com/otelcol-llm/otelcol-llm/internal/llm/request"
+)
+
+// Config bounds a Store.
+type Config struct {
+	// MaxSeries is the most series that are kept; observations of further ones go to one overflow series of each metric.
+	MaxSeries int
+	// Expiry is how long a series is exported without an observation; 0 keeps it for ever.
+	Expiry time.Duration
+	// Exponential makes histograms exponential (at most 160 buckets a side) instead of explicit.
+	Exponential bool
+}
+
+// Store holds the series. It is not safe for concurrent use.
+type Store struct {
+	cfg    Config
+	now    time.Time
+	series map[string]*series
+	count  int // series that count against MaxSeries
+	order  []*series
+	key    []byte
+
+	// Overflowed is the number of observations that went to an overflow series, Expired the number of series that were forgotten.
+	Overflowed, Expired int64
+}
+
+// resource identifies the source of a series.
+type resource struct{ service, namespace, environment string }
+
+// series is one time series.
+type series struct {
+	id       names.MetricID
+	key      string
+	res      resource
+	labels   []measure.Label
+	overflow bool
+	start    time.Time
+	last     time.Time
+
+	sum      float64
+	hist     histogram
+	exemplar exemplar
+	fresh    bool // a gauge that was observed since the last export
+}
+
+// exemplar is the largest observation since the last export, with its trace.
+type exemplar struct {
+	value float64
+	trace pcommon.TraceID
+	span  pcommon.SpanID
+	at    time.Time
+	set   bool
+}
+
+// New returns an empty store.
+func New(cfg Config) *Store { return &Store{cfg: cfg, series: map[string]*series{}} }
+
+// SetNow sets the time of the observations that follow.
+func (s *Store) SetNow(now time.Time) { s.now = now }
+
+// Len is the number of series.
+func (s *Store) Len() int { return len(s.order) }
+
+var _ measure.Sink = (*Store)(nil)
+
+// Observe implements measure.Sink.
+func (s *Store) Observe(id names.MetricID, r *request.Request, labels []measure.Label, value, weight float64) {
+	res := resource{r.Source.Service, r.Source.Namespace, r.Source.Environment}
+	se := s.find(id, res, labels)
+	se.last = s.now
+	switch names.Metrics[id].Kind {
+	case names.Counter:
+		se.sum += value * weight
+	case names.MaxGauge:
+		if !se.fresh || value > se.sum {
+			se.sum, se.fresh = value, true
+		}
+	case names.Histogram:
+		se.hist.observe(value, weight)
+		// An exemplar points to a trace that will exist.
+		if r.Decision != names.DecisionDrop && (!se.exemplar.set || value > se.exemplar.value) {
+			se.exemplar = exemplar{value: value, trace: r.TraceID, span: r.SpanID, at: s.now, set: true}
+		}
+	}
+}
+
+// find returns the series of an observation. It allocates only for a new series.
+func (s *Store) find(id names.MetricID, res resource, labels []measure.Label) *series {
+	k := append(s.key[:0], byte(id))
+	for _, p := range [...]string{res.service, res.namespace, res.environment} {
+		k = append(append(k, p...), 0)
+	}
+	for _, l := range labels {
+		k = append(append(append(append(k, l.Key...), 1), l.Value...), 0)
+	}
+	s.key = k
+	if se, ok := s.series[string(k)]; ok {
+		return se
+	}
+	if s.count >= s.cfg.MaxSeries {
+		s.Overflowed++
+		return s.overflow(id)
+	}
+	s.count++
+	return s.add(string(k), &series{id: id, res: res, labels: append([]measure.Label(nil), labels...)})
+}
+
+// overflow is the series that takes what no series of its own is left for. It keeps no source: that is what overflows.
+func (s *Store) overflow(id names.MetricID) *series {
+	k := string([]byte{byte(id), 2})
+	if se, ok := s.series[k]; ok {
+		return se
+	}
+	return s.add(k, &series{id: id, overflow: true})
+}
+
+func (s *Store) add(k string, se *series) *series {
+	se.key, se.start = k, s.now
+	if m := &names.Metrics[se.id]; m.Kind == names.Histogram {
+		se.hist = newHistogram(m.Bounds, s.cfg.Exponential)
+	}
+	s.series[k] = se
+	s.order = append(s.order, se)
+	return se
+}
+
+// expire forgets the series that were not observed for the expiry.
+func (s *Store) expire(now time.Time) {
+	if s.cfg.Expiry <= 0 {
+		return
+	}
+	kept := s.order[:0]
+	for _, se := range s.order {
+		if now.Sub(se.last) < s.cfg.Expiry {
+			kept = append(kept, se)
+			continue
+		}
+		delete(s.series, se.key)
+		s.Expired++
+		if !se.overflow {
+			s.count--
+		}
+	}
+	clear(s.order[len(kept):])
+	s.order = kept
+}

@@ -1,0 +1,133 @@
+package llmspanconnector
+
+import (
+	"context"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/connector"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.opentelemetry.io/otel/metric"
+	"go.uber.org/zap"
+
+	"github.com/otelcol-llm/otelcol-llm/connector/llmspanconnector/internal/metadata"
+	"github.com/otelcol-llm/otelcol-llm/connector/llmspanconnector/internal/series"
+	"github.com/otelcol-llm/otelcol-llm/internal/llm/join"
+	"github.com/otelcol-llm/otelcol-llm/internal/llm/measure"
+	"github.com/otelcol-llm/otelcol-llm/internal/llm/request"
+)
+
+// metricsConnector measures all requests and exports cumulative series at an interval and at the end.
+type metricsConnector struct {
+	next      consumer.Metrics
+	logger    *zap.Logger
+	telemetry *metadata.TelemetryBuilder
+	tracker   *tracker
+	store     *series.Store // guarded by tracker.mu
+	expire    ticker
+	export    ticker
+	failing   bool // of the export goroutine, and of Shutdown after it
+
+	reportedOverflow, reportedExpired int64
+}
+
+func newMetricsConnector(set connector.Settings, cfg *Config, next consumer.Metrics) (*metricsConnector, error) {
+	tb, err := metadata.NewTelemetryBuilder(set.TelemetrySettings)
+	if err != nil {
+		return nil, err
+	}
+	c := &metricsConnector{
+		next: next, logger: set.Logger, telemetry: tb,
+		store: series.New(series.Config{
+			MaxSeries: cfg.Metrics.MaxSeries, Expiry: cfg.Metrics.Expiry, Exponential: cfg.Histograms.Exponential,
+		}),
+	}
+	m := measure.New(c.store)
+	c.tracker, err = newTracker(cfg, tb, "metrics", func(res join.Result) {
+		c.store.SetNow(c.tracker.now())
+		for _, r := range res.Engines {
+			m.Engine(r)
+		}
+		for i := range res.Requests {
+			m.Request(&res.Requests[i])
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	c.tracker.traces = func(decided []*request.Request) {
+		c.store.SetNow(c.tracker.now())
+		for _, r := range decided {
+			m.Trace(r)
+		}
+	}
+	err = tb.RegisterConnectorLlmspanSeriesCallback(func(_ context.Context, o metric.Int64Observer) error {
+		c.tracker.mu.Lock()
+		defer c.tracker.mu.Unlock()
+		o.Observe(int64(c.store.Len()))
+		return nil
+	})
+	c.expire = ticker{interval: tick(cfg.JoinWindow), run: c.tracker.expire}
+	c.export = ticker{interval: cfg.Metrics.Interval, run: c.flush}
+	return c, err
+}
+
+// tick is how often held spans are looked at: often enough that a window is not overstayed by more than a tenth.
+func tick(window time.Duration) time.Duration { return max(window/10, 100*time.Millisecond) }
+
+func (*metricsConnector) Capabilities() consumer.Capabilities { return consumer.Capabilities{} }
+
+func (c *metricsConnector) Start(context.Context, component.Host) error {
+	c.expire.start()
+	c.export.start()
+	return nil
+}
+
+// Shutdown settles what waits and exports the last figures.
+func (c *metricsConnector) Shutdown(ctx context.Context) error {
+	c.expire.stop()
+	c.export.stop()
+	defer c.telemetry.Shutdown()
+	c.tracker.drain(ctx)
+	c.flush(ctx)
+	return nil
+}
+
+func (c *metricsConnector) ConsumeTraces(ctx context.Context, td ptrace.Traces) error {
+	c.tracker.add(ctx, td)
+	return nil
+}
+
+// flush exports every series. A failed export loses nothing: the series are cumulative and the next export carries them.
+func (c *metricsConnector) flush(ctx context.Context) {
+	md := c.collect(ctx)
+	if md.ResourceMetrics().Len() == 0 {
+		return
+	}
+	err := c.next.ConsumeMetrics(ctx, md)
+	switch {
+	case err != nil && !c.failing:
+		c.failing = true
+		c.logger.Warn("metrics were refused; they are offered again at the next interval", zap.Error(err))
+	case err == nil && c.failing:
+		c.failing = false
+		c.logger.Info("metrics are accepted again")
+	}
+}
+
+func (c *metricsConnector) collect(ctx context.Context) pmetric.Metrics {
+	c.tracker.mu.Lock()
+	defer c.tracker.mu.Unlock()
+	md := c.store.Export(c.tracker.now())
+	if d := c.store.Overflowed - c.reportedOverflow; d > 0 {
+		c.telemetry.ConnectorLlmspanSeriesOverflowed.Add(ctx, d)
+		c.reportedOverflow += d
+	}
+	if d := c.store.Expired - c.reportedExpired; d > 0 {
+		c.telemetry.ConnectorLlmspanSeriesExpired.Add(ctx, d)
+		c.reportedExpired += d
+	}
+	return md
+}

@@ -1,0 +1,258 @@
+package join
+
+import (
+	"container/list"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/otelcol-llm/otelcol-llm/internal/llm/dialect"
+	"github.com/otelcol-llm/otelcol-llm/internal/llm/request"
+)
+
+// Config bounds a Joiner.
+type Config struct {
+	// Window is how long a client's or gateway's span waits for an engine's, and how long a span is remembered after it.
+	Window time.Duration
+	// MaxSpans is the most spans that are remembered at a time; beyond it the oldest trace is settled early.
+	MaxSpans int
+}
+
+// Span is one span of a batch as the joiner needs it. Request is nil for a span that is no layer of a request; its place in the tree
+// still matters.
+type Span struct {
+	TraceID          pcommon.TraceID
+	SpanID, ParentID pcommon.SpanID
+	Request          *request.Request
+}
+
+// Logical is one request as it is counted, or a later part of one.
+type Logical struct {
+	// Request is the merged view. Its token counts are what this part adds to the totals.
+	request.Request
+	// Sequences is the number of engine spans in this part; 0 for a request that no engine reported.
+	Sequences int
+	// TPOT is the time per output token of the first sequence that has one; a sum of sequences has none.
+	TPOT request.Seconds
+	// First is false for a later part of a request that was counted before.
+	First bool
+}
+
+// Result is what one call settled.
+type Result struct {
+	// Engines are the engine spans that were new, for the figures that engines count per sequence.
+	Engines []*request.Request
+	// Requests are the requests, and parts of requests, that are settled.
+	Requests []Logical
+	// Settled is the number of request spans that do not wait any more: each is part of a request.
+	Settled int
+	// Duplicates is the number of request spans that had been seen before.
+	Duplicates int
+	// Unresolved is the number of spans that ended without a request: see Joiner.unresolved.
+	Unresolved int
+	// Early is the number of held spans that were settled before their window, to make room.
+	Early int
+}
+
+// Joiner joins spans to requests. It is not safe for concurrent use.
+type Joiner struct {
+	cfg    Config
+	nodes  map[key]*node
+	traces map[pcommon.TraceID]*trace
+	order  *list.List // of *trace, least recently touched first
+	held   int
+	batch  uint64 // the number of the batch that is being added
+	// byID finds requests by response id across traces.
+	byID map[string]*identity
+	// joined are the services whose requests were seen to reach an engine.
+	joined map[string]struct{}
+}
+
+// maxServices bounds Joiner.joined.
+const maxServices = 10_000
+
+type key struct {
+	trace pcommon.TraceID
+	span  pcommon.SpanID
+}
+
+// node is a remembered span.
+type node struct {
+	key
+	parent pcommon.SpanID
+	outer  *outer // a client's or gateway's request span
+}
+
+// trace is what is remembered of one trace.
+type trace struct {
+	id      pcommon.TraceID
+	touched time.Time
+	batch   uint64
+	elem    *list.Element
+	nodes   []*node
+	outers  []*outer
+	groups  []*group
+}
+
+// identity is what is known under one response id. An id need not be unique: a caller, a proxy or a stub may send a constant.
+type identity struct {
+	groups []*group
+	outers []*outer
+	refs   int
+}
+
+// New returns an empty joiner.
+func New(cfg Config) *Joiner {
+	return &Joiner{
+		cfg: cfg, nodes: map[key]*node{}, traces: map[pcommon.TraceID]*trace{}, order: list.New(), byID: map[string]*identity{},
+		joined: map[string]struct{}{},
+	}
+}
+
+// Held is the number of request spans that wait.
+func (j *Joiner) Held() int { return j.held }
+
+// Remembered is the number of spans that are remembered, waiting or not.
+func (j *Joiner) Remembered() int { return len(j.nodes) }
+
+// Add takes one batch. With whole set, every trace in it is complete, and its requests are settled before Add returns.
+// The joiner keeps the requests of the batch; the caller must not change them.
+func (j *Joiner) Add(now time.Time, batch []Span, whole bool) Result {
+	var res Result
+	j.batch++
+	var dirty []*group
+	var touched []*trace
+	for i := range batch {
+		s := &batch[i]
+		k := key{s.TraceID, s.SpanID}
+		if _, dup := j.nodes[k]; dup {
+			if s.Request != nil && !s.Request.LayerOnly {
+				res.Duplicates++
+			}
+			continue
+		}
+		t := j.touch(now, s.TraceID, &touched)
+		n := &node{key: k, parent: s.ParentID}
+		j.nodes[k] = n
+		t.nodes = append(t.nodes, n)
+		switch r := s.Request; {
+		case r == nil || r.LayerOnly:
+		case r.Layer == request.LayerEngine:
+			res.Engines = append(res.Engines, r)
+			res.Settled++
+			g := j.group(t, r)
+			g.add(r)
+			if !g.dirty {
+				g.dirty = true
+				dirty = append(dirty, g)
+			}
+		default:
+			j.hold(now, t, n, r)
+		}
+	}
+	for _, t := range touched {
+		j.absorb(t)
+	}
+	for _, g := range dirty {
+		res.Requests = append(res.Requests, j.settleGroup(g))
+	}
+	if whole {
+		for _, t := range touched {
+			j.settleOuters(t, func(*outer) bool { return true }, &res)
+		}
+	}
+	for len(j.nodes) > j.cfg.MaxSpans && j.order.Len() > 0 {
+		t := j.order.Front().Value.(*trace)
+		res.Early += t.waiting()
+		j.drop(t, &res)
+	}
+	return res
+}
+
+// Expire settles what has waited long enough at now, and forgets what is older.
+func (j *Joiner) Expire(now time.Time) Result {
+	var res Result
+	for e := j.order.Front(); e != nil; {
+		t := e.Value.(*trace)
+		e = e.Next()
+		switch age := now.Sub(t.touched); {
+		case age >= 2*j.cfg.Window:
+			j.drop(t, &res)
+		default:
+			j.settleOuters(t, func(o *outer) bool { return now.Sub(o.arrived) >= j.cfg.Window }, &res)
+		}
+	}
+	return res
+}
+
+// Drain settles everything and forgets it.
+func (j *Joiner) Drain() Result {
+	var res Result
+	for j.order.Len() > 0 {
+		j.drop(j.order.Front().Value.(*trace), &res)
+	}
+	return res
+}
+
+func (j *Joiner) touch(now time.Time, id pcommon.TraceID, touched *[]*trace) *trace {
+	t, ok := j.traces[id]
+	if !ok {
+		t = &trace{id: id}
+		j.traces[id] = t
+		t.elem = j.order.PushBack(t)
+	}
+	if t.batch != j.batch {
+		t.batch = j.batch
+		*touched = append(*touched, t)
+		j.order.MoveToBack(t.elem)
+	}
+	t.touched = now
+	return t
+}
+
+// drop settles what a trace holds and forgets the trace.
+func (j *Joiner) drop(t *trace, res *Result) {
+	j.settleOuters(t, func(*outer) bool { return true }, res)
+	for _, n := range t.nodes {
+		delete(j.nodes, n.key)
+	}
+	for _, g := range t.groups {
+		j.release(g.id)
+	}
+	for _, o := range t.outers {
+		j.release(o.id)
+	}
+	j.order.Remove(t.elem)
+	delete(j.traces, t.id)
+}
+
+// identify returns what is known under an id and keeps it until release; nil for no id.
+func (j *Joiner) identify(id string) *identity {
+	if id == "" {
+		return nil
+	}
+	i, ok := j.byID[id]
+	if !ok {
+		i = &identity{}
+		j.byID[id] = i
+	}
+	i.refs++
+	return i
+}
+
+func (j *Joiner) release(id string) {
+	if i, ok := j.byID[id]; ok {
+		if i.refs--; i.refs <= 0 {
+			delete(j.byID, id)
+		}
+	}
+}
+
+// baseOf is the id under which a request's layers meet.
+func baseOf(r *request.Request) string {
+	if r.Layer == request.LayerEngine {
+		base, _ := dialect.BaseID(r.RequestID)
+		return base
+	}
+	return r.ResponseID
+}

@@ -1,0 +1,103 @@
+// Package names is the one table of attribute and metric names of this project, per signal. Code, metadata, documentation and tests
+// take names from here. Names that OpenTelemetry defines are used as they are (GenAI semantic conventions, state of 2026-05); the
+// llmspan.* and llm.* names are ours.
+package names
+
+// Span attributes that OpenTelemetry names.
+const (
+	InputTokens       = "gen_ai.usage.input_tokens"
+	OutputTokens      = "gen_ai.usage.output_tokens"
+	CacheReadTokens   = "gen_ai.usage.cache_read.input_tokens"
+	CacheWriteTokens  = "gen_ai.usage.cache_creation.input_tokens"
+	ReasoningTokens   = "gen_ai.usage.reasoning.output_tokens"
+	RequestModel      = "gen_ai.request.model"
+	ResponseModel     = "gen_ai.response.model"
+	OperationName     = "gen_ai.operation.name"
+	ProviderName      = "gen_ai.provider.name"
+	RequestID         = "gen_ai.request.id"
+	ResponseID        = "gen_ai.response.id"
+	FinishReasons     = "gen_ai.response.finish_reasons"
+	ErrorType         = "error.type"
+	ServiceName       = "service.name"
+	ServiceNamespace  = "service.namespace"
+	DeploymentEnvName = "deployment.environment.name"
+)
+
+// Span attributes that llmspan adds.
+const (
+	Layer             = "llmspan.layer"
+	Dialect           = "llmspan.dialect"
+	Stage             = "llmspan.stage"
+	Admission         = "llmspan.admission.duration"
+	Queue             = "llmspan.queue.duration"
+	Prefill           = "llmspan.prefill.duration"
+	Decode            = "llmspan.decode.duration"
+	Ingress           = "llmspan.ingress.duration"
+	Return            = "llmspan.return.duration"
+	KVTransfer        = "llmspan.kv_transfer.duration"
+	TTFT              = "llmspan.ttft"
+	TPOT              = "llmspan.tpot"
+	E2E               = "llmspan.e2e"
+	UserTTFT          = "llmspan.user.ttft"
+	UserTTFTEstimated = "llmspan.user.ttft.estimated"
+	UserE2E           = "llmspan.user.e2e"
+	Status            = "llmspan.status"
+	Invalid           = "llmspan.invalid"
+	ClockSkew         = "llmspan.clock_skew"
+	Beam              = "llmspan.beam"
+	UserGapMax        = "llmspan.user.gap.max"
+	Chunks            = "llmspan.chunks"
+	SamplingDecision  = "llmspan.sampling.decision"
+	SamplingReason    = "llmspan.sampling.reason"
+	SamplingPartial   = "llmspan.sampling.partial"
+	SamplingIncoming  = "llmspan.sampling.incoming_weight"
+)
+
+// Values of SamplingDecision.
+const (
+	DecisionKeep = "keep"
+	DecisionDrop = "drop"
+)
+
+// Attr describes one attribute that llmspan writes.
+type Attr struct {
+	Key, Type, Meaning string
+}
+
+// SpanAttributes are the attributes that the processor writes today, in the order of the documentation.
+var SpanAttributes = []Attr{
+	{Layer, "string", "layer of the request that the span belongs to: client, gateway or engine"},
+	{Dialect, "string", "the source that was recognised"},
+	{Admission, "double s", "arrival at the engine to the start of its queue: TTFT − queue − prefill"},
+	{Queue, "double s", "the engine's own queue time"},
+	{Prefill, "double s", "the engine's own prefill time"},
+	{Decode, "double s", "the engine's own decode time"},
+	{Ingress, "double s", "outermost layer's start to the engine's start"},
+	{Return, "double s", "last token to the outermost layer's end"},
+	{KVTransfer, "double s", "wait for a key-value cache from another engine"},
+	{TTFT, "double s", "arrival at the engine to its first token"},
+	{TPOT, "double s", "(e2e − TTFT) / (output tokens − 1); absent below two output tokens"},
+	{E2E, "double s", "arrival at the engine to its last token, by the engine's clock"},
+	{UserTTFT, "double s", "outermost layer's start to the first token there"},
+	{UserTTFTEstimated, "bool", "true when the user's TTFT is ingress + engine TTFT, a lower bound"},
+	{UserE2E, "double s", "length of the outermost layer"},
+	{InputTokens, "int", "prompt tokens, cached ones included"},
+	{OutputTokens, "int", "generated tokens, reasoning included"},
+	{CacheReadTokens, "int", "prompt tokens that came from a cache"},
+	{CacheWriteTokens, "int", "prompt tokens written to a provider's cache"},
+	{ReasoningTokens, "int", "generated tokens that were reasoning"},
+	{RequestModel, "string", "model asked for, folded from the source's spelling"},
+	{ProviderName, "string", "provider, folded from gen_ai.system and old values"},
+	{OperationName, "string", "chat, text_completion, embeddings, …"},
+	{Status, "string", "ok, error, cancelled or unknown"},
+	{Invalid, "string[]", "names of the source's figures that were rejected"},
+	{ClockSkew, "double s", "how far a layer had to be moved because hosts' clocks differ"},
+	{Beam, "bool", "one step of a beam search"},
+	{UserGapMax, "double s", "longest gap between two chunks at the outermost layer"},
+	{Chunks, "int", "chunk spans folded into this span"},
+	{SamplingDecision, "string", "keep or drop, on every span of a trace while sampling.apply is tag"},
+	{SamplingReason, "string", "name of the rule that decided"},
+	{SamplingPartial, "bool", "the span came after its trace was decided on, or the trace was cut"},
+	{SamplingIncoming, "double", "requests that the span stood for when it came in, where an SDK has sampled"},
+	{Stage, "string", "on stage child spans: the stage"},
+}

@@ -1,0 +1,272 @@
+// Package split turns the spans of one batch into requests: it recognises them, finds the layers around each engine's span as far as
+// they are in the batch, writes what it found on the spans, and adds the stages as child spans. It holds nothing between batches.
+package split
+
+import (
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/otelcol-llm/otelcol-llm/internal/llm/dialect"
+	"github.com/otelcol-llm/otelcol-llm/internal/llm/names"
+	"github.com/otelcol-llm/otelcol-llm/internal/llm/request"
+	"github.com/otelcol-llm/otelcol-llm/internal/llm/stage"
+)
+
+// ScopeName is the instrumentation scope of the stage spans.
+const ScopeName = "github.com/otelcol-llm/otelcol-llm/processor/llmspanprocessor"
+
+// Options choose what is written.
+type Options struct {
+	// StageSpans adds a child span for each stage of an engine's span.
+	StageSpans bool
+	// DropSource removes the source's spellings of what is written under current names.
+	DropSource bool
+}
+
+// Facts is what happened to one batch.
+type Facts struct {
+	// Requests counts the recognised spans by layer.
+	Requests [request.LayerEngine + 1]int
+	// StageSpans is the number of spans added.
+	StageSpans int
+	// Rejected counts the figures of sources that could not be true, by name.
+	Rejected map[string]int
+	// Skewed is the number of requests whose layers had to be moved.
+	Skewed int
+}
+
+// item is one recognised span.
+type item struct {
+	span ptrace.Span
+	at   int // index of its ResourceSpans
+	req  request.Request
+	// placed are the stages of an engine span; surround what lies in a layer around one.
+	placed   stage.Placed
+	surround []stage.Surround
+}
+
+// batch is the working state of one call.
+type batch struct {
+	items []item
+	// outers says whether the batch holds a layer that could enclose an engine's span.
+	outers  bool
+	engines int
+	// whole says that every trace in the batch is complete, and that its spans have been recognised before.
+	whole bool
+	// lifecycle are the stage spans that a source made itself, by parent.
+	lifecycle map[id][]ptrace.Span
+}
+
+type id struct {
+	trace pcommon.TraceID
+	span  pcommon.SpanID
+}
+
+// Traces works on td in place.
+func Traces(td ptrace.Traces, o Options) Facts {
+	var f Facts
+	b := read(td, &f, false)
+	if b.engines > 0 {
+		for i := range b.items {
+			if it := &b.items[i]; it.req.Layer == request.LayerEngine && !it.req.Processed {
+				b.useLifecycle(it)
+				it.placed = stage.Place(&it.req)
+			}
+		}
+		if b.outers {
+			b.enclose(td, &f)
+		}
+	}
+	for i := range b.items {
+		it := &b.items[i]
+		if it.req.Processed || it.req.Tentative {
+			continue
+		}
+		f.reject(&it.req)
+		rewrite(it, o)
+	}
+	if o.StageSpans && b.engines > 0 {
+		f.StageSpans = b.addStages(td, func(pcommon.TraceID) bool { return true })
+	}
+	return f
+}
+
+// Recognise reads the spans of a batch and writes what each one says by itself, for a trace that is to be assembled: layers, stages and
+// the rest follow when it is whole.
+func Recognise(td ptrace.Traces, o Options) Facts {
+	var f Facts
+	b := read(td, &f, false)
+	for i := range b.items {
+		it := &b.items[i]
+		if it.req.Processed || it.req.Tentative {
+			continue
+		}
+		f.reject(&it.req)
+		rewrite(it, o)
+	}
+	return f
+}
+
+func (f *Facts) reject(r *request.Request) {
+	for _, n := range r.Invalid {
+		if f.Rejected == nil {
+			f.Rejected = map[string]int{}
+		}
+		f.Rejected[n]++
+	}
+}
+
+func rewrite(it *item, o Options) {
+	dialect.Write(&it.req, it.span)
+	if o.DropSource {
+		dialect.DropSource(&it.req, it.span.Attributes())
+	}
+}
+
+// read recognises the spans of a batch.
+func read(td ptrace.Traces, f *Facts, whole bool) *batch {
+	b := &batch{whole: whole}
+	for i := range td.ResourceSpans().Len() {
+		rs := td.ResourceSpans().At(i)
+		res := dialect.ReadResource(rs.Resource())
+		for j := range rs.ScopeSpans().Len() {
+			spans := rs.ScopeSpans().At(j).Spans()
+			for k := range spans.Len() {
+				span := spans.At(k)
+				r, ok := dialect.Read(span, res)
+				if r.Decision != "" && !whole {
+					// A decision is made here or behind here; one that comes in was made by another, on other grounds.
+					unmark(span)
+				}
+				if !ok {
+					b.noteLifecycle(span)
+					continue
+				}
+				if !r.Tentative {
+					f.Requests[r.Layer]++
+				}
+				if r.Layer == request.LayerEngine {
+					b.engines++
+				} else {
+					b.outers = true
+				}
+				b.items = append(b.items, item{span: span, at: i, req: r})
+			}
+		}
+	}
+	return b
+}
+
+// noteLifecycle remembers a span that an engine made for one of its own stages. vLLM proposes vllm_queue, vllm_prefill, vllm_decode as
+// children of llm_request (vllm-project/vllm pull request 44402); where they are, ours would be there twice.
+func (b *batch) noteLifecycle(span ptrace.Span) {
+	switch span.Name() {
+	case "vllm_queue", "vllm_prefill", "vllm_decode", "vllm_async_kv_transfer":
+		if b.lifecycle == nil {
+			b.lifecycle = map[id][]ptrace.Span{}
+		}
+		k := id{span.TraceID(), span.ParentSpanID()}
+		b.lifecycle[k] = append(b.lifecycle[k], span)
+	}
+}
+
+// useLifecycle takes from a source's own stage spans what the request span does not say.
+func (b *batch) useLifecycle(it *item) {
+	for _, s := range b.lifecycle[id{it.req.TraceID, it.req.SpanID}] {
+		it.req.OwnStages = true
+		if s.EndTimestamp() < s.StartTimestamp() {
+			continue
+		}
+		d := request.Some(float64(s.EndTimestamp()-s.StartTimestamp()) / 1e9)
+		var to *request.Seconds
+		switch s.Name() {
+		case "vllm_queue":
+			to = &it.req.Queue
+		case "vllm_prefill":
+			to = &it.req.Prefill
+		case "vllm_decode":
+			to = &it.req.Decode
+		default:
+			to = &it.req.KVTransfer
+		}
+		if !to.Known {
+			*to = d
+		}
+	}
+}
+
+// addStages appends the stage spans of the engine spans, each below the span that it partitions, in a scope of its own.
+func (b *batch) addStages(td ptrace.Traces, wanted func(pcommon.TraceID) bool) int {
+	n := 0
+	there := b.stagesThere(td)
+	scopes := map[int]ptrace.SpanSlice{}
+	for i := range b.items {
+		it := &b.items[i]
+		if it.req.Layer != request.LayerEngine || it.req.OwnStages || there[id{it.req.TraceID, it.req.SpanID}] || !wanted(it.req.TraceID) {
+			continue
+		}
+		for _, s := range it.placed.All() {
+			if s.Outer {
+				continue // added once for the call, by enclose
+			}
+			appendStage(scope(td, scopes, it.at), it.span, s)
+			n++
+		}
+	}
+	for i := range b.items {
+		it := &b.items[i]
+		if there[id{it.req.TraceID, it.req.SpanID}] || !wanted(it.req.TraceID) {
+			continue
+		}
+		for _, s := range it.outerStages() {
+			appendStage(scope(td, scopes, it.at), it.span, s)
+			n++
+		}
+	}
+	return n
+}
+
+// stagesThere are the spans that have stage spans of ours already: the batch, or a part of it, has been through llmspan before.
+func (b *batch) stagesThere(td ptrace.Traces) map[id]bool {
+	out := map[id]bool{}
+	for _, rs := range td.ResourceSpans().All() {
+		for _, ss := range rs.ScopeSpans().All() {
+			if ss.Scope().Name() != ScopeName {
+				continue
+			}
+			for _, s := range ss.Spans().All() {
+				out[id{s.TraceID(), s.ParentSpanID()}] = true
+			}
+		}
+	}
+	return out
+}
+
+func scope(td ptrace.Traces, scopes map[int]ptrace.SpanSlice, at int) ptrace.SpanSlice {
+	if s, ok := scopes[at]; ok {
+		return s
+	}
+	ss := td.ResourceSpans().At(at).ScopeSpans().AppendEmpty()
+	ss.Scope().SetName(ScopeName)
+	scopes[at] = ss.Spans()
+	return ss.Spans()
+}
+
+func appendStage(to ptrace.SpanSlice, parent ptrace.Span, s stage.Stage) {
+	span := to.AppendEmpty()
+	span.SetTraceID(parent.TraceID())
+	span.SetParentSpanID(parent.SpanID())
+	span.SetSpanID(stage.SpanID(parent.SpanID(), s.Name))
+	parent.TraceState().CopyTo(span.TraceState())
+	span.SetFlags(parent.Flags())
+	span.SetName(s.Name.SpanName())
+	span.SetKind(ptrace.SpanKindInternal)
+	span.SetStartTimestamp(s.Start)
+	span.SetEndTimestamp(s.End)
+	span.Attributes().PutStr(names.Stage, s.Name.String())
+	for _, k := range [...]string{names.SamplingDecision, names.SamplingReason} {
+		if v, ok := parent.Attributes().Get(k); ok {
+			v.CopyTo(span.Attributes().PutEmpty(k))
+		}
+	}
+}
