@@ -47,7 +47,9 @@ func (w *walk) measure(ru *rule, key string, v pcommon.Value) {
 	if write && (ru.class == ClassMessage || ru.class == ClassCompletion) {
 		sum = &x.sum
 	}
-	n, text := w.characters(v, sum, 0)
+	// Metadata and identities repeat routes and model names, and no name repeats a vector.
+	names := ru.class != ClassMetadata && ru.class != ClassIdentity && ru.class != ClassBlob
+	n, text := w.characters(v, sum, names, 0)
 	if !write || !text {
 		return
 	}
@@ -59,12 +61,14 @@ func (w *walk) measure(ru *rule, key string, v pcommon.Value) {
 }
 
 // characters is the number of characters of all texts in a value, and whether there is any text. Bytes count as characters.
-// Texts are remembered, and messages summed up, on the way.
-func (w *walk) characters(v pcommon.Value, sum *summary, depth int) (n int64, text bool) {
+// Messages are summed up on the way, and texts, but not the skeleton, remembered if names may repeat them.
+func (w *walk) characters(v pcommon.Value, sum *summary, names bool, depth int) (n int64, text bool) {
 	switch v.Type() {
 	case pcommon.ValueTypeStr:
 		s := v.Str()
-		w.remember(s)
+		if names {
+			w.remember(s)
+		}
 		if sum != nil {
 			sum.json(s)
 		}
@@ -79,7 +83,8 @@ func (w *walk) characters(v pcommon.Value, sum *summary, depth int) (n int64, te
 			if sum != nil && e.Type() == pcommon.ValueTypeStr {
 				sum.field(k, e.Str())
 			}
-			m, t := w.characters(e, sum, depth+1)
+			_, skeleton := skeletonVerb(k, true)
+			m, t := w.characters(e, sum, names && !skeleton, depth+1)
 			n, text = n+m, text || t
 		}
 		return n, text
@@ -89,7 +94,7 @@ func (w *walk) characters(v pcommon.Value, sum *summary, depth int) (n int64, te
 		}
 		s := v.Slice()
 		for i := range s.Len() {
-			m, t := w.characters(s.At(i), sum, depth+1)
+			m, t := w.characters(s.At(i), sum, names, depth+1)
 			n, text = n+m, text || t
 		}
 		return n, text

@@ -3,6 +3,7 @@ package content
 import (
 	"fmt"
 	"strings"
+	"sync"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 )
@@ -16,6 +17,7 @@ type Redactor struct {
 	keys         *table
 	hash         *hasher // nil when nothing is hashed
 	places       map[string]rule
+	walks        sync.Pool // of *walk
 }
 
 // New compiles the configuration. Its error lists every fault of it: see Config.Validate.
@@ -43,7 +45,7 @@ func New(cfg Config) (*Redactor, error) {
 	r.keys.configure(cfg)
 	r.places = make(map[string]rule, len(PlaceKeys))
 	for _, p := range PlaceKeys {
-		r.places[p] = r.keys.lookup(p, false)
+		r.places[p] = r.keys.lookup(p)
 	}
 	return r, nil
 }
@@ -73,7 +75,7 @@ func (t *table) configure(cfg Config) {
 	}
 	force := func(key string, change func(*rule)) {
 		n := ruleFor(key)
-		if n.verb == verbSecret {
+		if _, known := t.exact[key]; n.verb == verbSecret || !known && isSecretKey(key) {
 			return // no configuration lets a credential through
 		}
 		change(&n)

@@ -23,7 +23,9 @@ const (
 	verbIdentity // who the user is: kept, or hashed when asked for
 	verbOurs     // written by llmspan
 	verbSummary  // roles and part types that a redaction left behind
-	verbScalar   // unknown key: numbers and booleans stay, text goes
+	verbStamp    // unknown key: numbers, booleans and times stay, text goes
+	verbScalar   // unknown key with a text word: numbers and booleans stay, text goes
+	verbTitle    // a name that a deployment gives, in any script
 	verbAllow    // let through by configuration; secrets in it are still cut
 )
 

@@ -1,6 +1,7 @@
 package content
 
 import (
+	"slices"
 	"strings"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -11,13 +12,22 @@ const maxRoles = 32
 
 // The closed sets of roles and part types that may be told. A word outside them stays unsaid, so nothing a user typed can pass.
 var (
-	knownRoles = set("system", "user", "assistant", "tool", "developer", "function", "model", "human", "ai", "critic", "observation")
-	knownTypes = set("text", "reasoning", "thinking", "tool_call", "tool_call_response", "tool_calls", "tool_use", "tool_result", "tool-call", "tool-result", "function", "function_call", "function_call_output", "blob", "uri", "file",
+	knownRoles = interned("system", "user", "assistant", "tool", "developer", "function", "model", "human", "ai", "critic", "observation")
+	knownTypes = interned("text", "reasoning", "thinking", "tool_call", "tool_call_response", "tool_calls", "tool_use", "tool_result", "tool-call", "tool-result", "function", "function_call", "function_call_output", "blob", "uri", "file",
 		"image", "image_url", "audio", "input_audio", "video", "document", "refusal", "message", "input_text", "output_text", "input_image", "input_file", "redacted_thinking", "server_tool_call", "server_tool_call_response", "json_schema",
 		"json_object", "custom", "computer_call", "web_search_call", "file_search_call", "mcp_call")
 )
 
-func isSummaryWord(s string) bool { return in(knownRoles, s) || in(knownTypes, s) }
+// interned maps each word to itself, so that a word found in a message can be kept without keeping the message's memory.
+func interned(words ...string) map[string]string {
+	m := make(map[string]string, len(words))
+	for _, w := range words {
+		m[w] = w
+	}
+	return m
+}
+
+func isSummaryWord(s string) bool { return knownRoles[s] != "" || knownTypes[s] != "" }
 
 // summary is what may be told about messages without their text.
 type summary struct {
@@ -29,19 +39,14 @@ type summary struct {
 func (s *summary) field(key, value string) {
 	switch key {
 	case "role":
-		if in(knownRoles, value) {
+		if role := knownRoles[value]; role != "" {
 			if s.count++; len(s.roles) < maxRoles {
-				s.roles = append(s.roles, strings.Clone(value)) // not the message's memory
+				s.roles = append(s.roles, role)
 			}
 		}
 	case "type":
-		if in(knownTypes, value) {
-			for _, t := range s.types {
-				if t == value {
-					return
-				}
-			}
-			s.types = append(s.types, strings.Clone(value))
+		if kind := knownTypes[value]; kind != "" && !slices.Contains(s.types, kind) {
+			s.types = append(s.types, kind)
 		}
 	}
 }

@@ -25,14 +25,14 @@ var engineKeys = map[string]spelling{
 // recogniseVLLM claims the span that vLLM makes for one finished sequence. Neither name nor scope is enough alone: the name is
 // reused by clients, and the scope changed between versions. A span of the name with status ERROR and no attribute is a request that
 // crashed the engine (V0 with n > 1). Start-up spans have neither.
-func recogniseVLLM(s *source, r *request.Request) bool {
+func recogniseVLLM(s *source, r *request.Request) verdict {
 	if s.span.Name() != "llm_request" {
-		return false
+		return notMine
 	}
 	latency := s.has(fieldE2E) || s.has(fieldTTFT) || s.has(fieldQueue)
 	crashed := s.span.Status().Code() == ptrace.StatusCodeError && s.span.Attributes().Len() == 0
 	if !latency && !crashed {
-		return false
+		return notMine
 	}
 	r.Layer = request.LayerEngine
 	s.common(r)
@@ -58,7 +58,7 @@ func recogniseVLLM(s *source, r *request.Request) bool {
 			r.ErrorType = "_OTHER"
 		}
 	}
-	return true
+	return aRequest
 }
 
 // beamMark stands in the request id of every step of a beam search.

@@ -242,6 +242,12 @@ func inherit(r, o *request.Request) {
 	if !r.Return.Known {
 		r.Return = o.Return
 	}
+	if !r.UserE2E.Known {
+		r.UserE2E, r.UserGapMax = o.UserE2E, o.UserGapMax
+	}
+	if !r.UserTTFT.Known || (r.UserTTFTEstimated && o.UserTTFT.Known && !o.UserTTFTEstimated) {
+		r.UserTTFT, r.UserTTFTEstimated = o.UserTTFT, o.UserTTFTEstimated
+	}
 	for _, n := range o.Invalid {
 		r.Reject(n)
 	}
