@@ -131,19 +131,22 @@ func TestPlantedFaultsAreSeen(t *testing.T) {
 			func(s *setup) {
 				s.TransformOut = `{trace_statements: ['set(span.start_time_unix_nano, span.start_time_unix_nano + 3000) where span.name == "llm.prefill"', 'set(span.end_time_unix_nano, span.end_time_unix_nano + 3000) where span.name == "llm.queue"']}`
 			},
-			[]string{"a boundary of llm.prefill is off by 3"}, []string{"tokens", "requests"},
+			[]string{"a boundary of llm.prefill is off by 3"},
+			[]string{"tokens", "requests"},
 		},
 		{
 			"a lost token",
 			func(s *setup) {
 				s.Transform = fmt.Sprintf(`{trace_statements: ['set(span.attributes["gen_ai.usage.completion_tokens"], span.attributes["gen_ai.usage.completion_tokens"] - 1) where span.attributes["gen_ai.request.id"] == %q']}`, victim)
 			},
-			[]string{"scraped, sim-chat: output tokens", "records of sim-chat: output tokens"}, []string{"came", "boundary", "requests:"},
+			[]string{"scraped, sim-chat: output tokens", "records of sim-chat: output tokens"},
+			[]string{"came", "boundary", "requests:"},
 		},
 		{
 			"a doubled request",
 			func(s *setup) { s.Double = true },
-			[]string{": requests", "time_to_first_token count", "records of sim-"}, []string{"boundary"},
+			[]string{": requests", "time_to_first_token count", "records of sim-"},
+			[]string{"boundary"},
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -27,12 +27,11 @@ var (
 
 // engineSums are the figures of one engine's sequences, as the truth has them.
 type engineSums struct {
-	requests, input, output          float64 // of calls with at least one engine span; tokens counted once
-	sequences, twoTokens             float64
-	ttft, e2e, queue, prefill        float64 // sums in seconds
-	decode, admission                float64
-	ttftValues, tpotValues           []float64 // sorted
-	started, cancelled, failed, lost float64
+	requests, input, output   float64 // of calls with at least one engine span; tokens counted once
+	sequences, twoTokens      float64
+	ttft, e2e, queue, prefill float64 // sums in seconds
+	decode, admission         float64
+	ttftValues, tpotValues    []float64 // sorted
 }
 
 // byEngine adds up the truths of calls that have an engine span.
