@@ -37,12 +37,12 @@ type backends struct {
 
 // trace is what arrived of one trace.
 type trace struct {
-	spans   int    // of sources, not our stages
-	state   string // tracestate
-	reason  string
-	partial bool
-	stages  int
-	states  map[string]bool
+	spans           int    // of sources, not our stages
+	state           string // tracestate
+	reason          string
+	partial         bool
+	stages          int
+	states, reasons map[string]bool
 }
 
 type record struct{ input, output int64 }
@@ -120,7 +120,7 @@ func (b *backends) takeTraces(raw []byte) error {
 			for _, s := range ss.Spans().All() {
 				tr := b.traces[s.TraceID()]
 				if tr == nil {
-					tr = &trace{states: map[string]bool{}}
+					tr = &trace{states: map[string]bool{}, reasons: map[string]bool{}}
 					b.traces[s.TraceID()] = tr
 				}
 				if _, stage := s.Attributes().Get("llmspan.stage"); stage {
@@ -132,7 +132,7 @@ func (b *backends) takeTraces(raw []byte) error {
 				tr.state = s.TraceState().AsRaw()
 				tr.states[tr.state] = true
 				if v, ok := s.Attributes().Get("llmspan.sampling.reason"); ok {
-					tr.reason = v.Str()
+					tr.reasons[v.Str()] = true
 				}
 				if v, ok := s.Attributes().Get("llmspan.sampling.partial"); ok {
 					tr.partial = tr.partial || v.Bool()
@@ -177,4 +177,16 @@ func (b *backends) counter(name string, parts ...string) float64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.series.total(name, parts)
+}
+
+// split counts the traces that arrived in parts: without a span, or with spans that were decided on apart.
+func (b *backends) split(sent []sentTrace) (n int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, s := range sent {
+		if tr := b.traces[traceID(s.number)]; tr != nil && (tr.spans < spansPerTrace || len(tr.reasons) > 1) {
+			n++
+		}
+	}
+	return n
 }

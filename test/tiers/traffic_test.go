@@ -30,6 +30,8 @@ const (
 	outputTokens    = 21
 )
 
+const engineService = "vllm-chat"
+
 type kind int
 
 const (
@@ -55,6 +57,8 @@ const canary = "CANARY-7b1e"
 type shape struct {
 	prompt, answer int           // bytes of text on every span
 	skew           time.Duration // how far the engine's clock is ahead
+	// apart: the engines' spans go to the first agent, the outer layers' to the last, this much later; 0: all in one request.
+	apart time.Duration
 }
 
 // traffic is OTLP requests that are sent again and again under other ids.
@@ -63,6 +67,8 @@ type traffic struct {
 	ids       [][][2][]int // of each template and trace: where the trace's number stands, and the request's
 	next      atomic.Uint64
 	bytes     int // of a request
+	apart     time.Duration
+	engines   []int // where in each template the engines' part begins
 
 	mu sync.Mutex // guards all below
 	// sent holds every trace that was acknowledged, in the order of the acknowledgements.
@@ -103,12 +109,22 @@ func engineSpan(number uint64) pcommon.SpanID { return spanID(number, 2) }
 
 func newTraffic(t testing.TB, s shape) *traffic {
 	t.Helper()
-	tr := &traffic{refused: map[int]int{}}
+	tr := &traffic{refused: map[int]int{}, apart: s.apart}
 	tr.next.Store(uint64(time.Now().UnixNano())) // other numbers than in any run before
 	for range 3 {
 		first := tr.next.Add(tracesPerExport) - tracesPerExport
-		raw, err := ptraceotlp.NewExportRequestFromTraces(export(first, s, time.Now())).MarshalProto()
+		td := export(first, s, time.Now())
+		raw, err := ptraceotlp.NewExportRequestFromTraces(td).MarshalProto()
 		require.NoError(t, err)
+		// The resources' spans are repeated fields of the request, one after the other: every part of them is a request.
+		td.ResourceSpans().RemoveIf(func(rs ptrace.ResourceSpans) bool {
+			name, _ := rs.Resource().Attributes().Get("service.name")
+			return name.Str() == engineService
+		})
+		outer, err := ptraceotlp.NewExportRequestFromTraces(td).MarshalProto()
+		require.NoError(t, err)
+		require.Equal(t, outer, raw[:len(outer)])
+		tr.engines = append(tr.engines, len(outer))
 		tr.templates = append(tr.templates, raw)
 		var at [][2][]int
 		for i := range uint64(tracesPerExport) {
@@ -146,7 +162,7 @@ func export(first uint64, s shape, now time.Time) ptrace.Traces {
 	td := ptrace.NewTraces()
 	prompt, answer := text(s.prompt), text(s.answer)
 	var spans [spansPerTrace]ptrace.SpanSlice
-	for i, name := range [...]string{"llm-gateway", "chat-api", "vllm-chat"} {
+	for i, name := range [...]string{"llm-gateway", "chat-api", engineService} {
 		rs := td.ResourceSpans().AppendEmpty()
 		a := rs.Resource().Attributes()
 		a.PutStr("service.name", name)
@@ -265,31 +281,42 @@ func (tr *traffic) fill(template int, raw []byte) (first uint64) {
 	return first
 }
 
-// send sends one export to an agent and notes what was acknowledged. retry repeats what was refused, as an SDK does, until ctx ends.
-func (tr *traffic) send(ctx context.Context, url string, template int, raw []byte, retry bool) {
+// send sends one export and notes what was acknowledged. It repeats what was refused, as an SDK does, until ctx ends.
+func (tr *traffic) send(ctx context.Context, urls []string, template int, raw []byte) {
 	first := tr.fill(template, raw)
+	ok := false
+	if tr.apart == 0 {
+		ok = tr.deliver(ctx, urls[int(first/tracesPerExport)%len(urls)], raw)
+	} else {
+		cut := tr.engines[template]
+		ok = tr.deliver(ctx, urls[0], raw[cut:])
+		time.Sleep(tr.apart)
+		ok = tr.deliver(context.WithoutCancel(ctx), urls[len(urls)-1], raw[:cut]) && ok
+	}
+	if !ok {
+		return
+	}
+	now := time.Now()
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+	for i := range tracesPerExport {
+		tr.sent = append(tr.sent, sentTrace{first + uint64(i), kindOf(i), now})
+	}
+}
+
+// deliver sends until it is acknowledged or ctx ends; what is on its way then is waited for, so that it is known what was acknowledged.
+func (tr *traffic) deliver(ctx context.Context, url string, raw []byte) bool {
 	for {
-		code := post(ctx, url, raw)
+		code := post(url, raw)
 		if code == http.StatusOK {
-			now := time.Now()
-			tr.mu.Lock()
-			for i := range tracesPerExport {
-				tr.sent = append(tr.sent, sentTrace{first + uint64(i), kindOf(i), now})
-			}
-			tr.mu.Unlock()
-			return
-		}
-		if ctx.Err() != nil {
-			return
+			return true
 		}
 		tr.mu.Lock()
 		tr.refused[code]++
 		tr.mu.Unlock()
-		if !retry {
-			return
-		}
 		select {
 		case <-ctx.Done():
+			return false
 		case <-time.After(200 * time.Millisecond):
 		}
 	}
@@ -297,8 +324,8 @@ func (tr *traffic) send(ctx context.Context, url string, template int, raw []byt
 
 var sender = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 16}, Timeout: 30 * time.Second}
 
-func post(ctx context.Context, url string, raw []byte) int {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"/v1/traces", bytes.NewReader(raw))
+func post(url string, raw []byte) int {
+	req, err := http.NewRequestWithContext(context.Background(), http.MethodPost, url+"/v1/traces", bytes.NewReader(raw))
 	if err != nil {
 		return 0
 	}
@@ -313,12 +340,12 @@ func post(ctx context.Context, url string, raw []byte) int {
 }
 
 // run sends at a rate of spans a second (0: as fast as it goes) from some senders until ctx ends, and returns when all have ended.
-func (tr *traffic) run(ctx context.Context, urls []string, spansPerSecond float64, senders int, retry bool) {
+func (tr *traffic) run(ctx context.Context, urls []string, spansPerSecond float64, senders int) {
 	defer sender.CloseIdleConnections()
 	begin := time.Now()
 	var turn atomic.Int64
 	var wg sync.WaitGroup
-	for i := range senders {
+	for range senders {
 		wg.Go(func() {
 			raws := make([][]byte, len(tr.templates))
 			for j := range raws {
@@ -335,7 +362,7 @@ func (tr *traffic) run(ctx context.Context, urls []string, spansPerSecond float6
 					}
 				}
 				template := int(n) % len(tr.templates)
-				tr.send(ctx, urls[(int(n)+i)%len(urls)], template, raws[template], retry)
+				tr.send(ctx, urls, template, raws[template])
 			}
 		})
 	}

@@ -62,7 +62,7 @@ func TestTwoTiersGiveTheSimulatorsTruth(t *testing.T) {
 			if strings.HasPrefix(e.Service, "sim-engine") || slices.ContainsFunc(cfg.Engines, func(x sim.Engine) bool { return x.Name == e.Service }) {
 				to = agents[1]
 			}
-			require.Equal(t, http.StatusOK, post(context.Background(), to.otlp, raw))
+			require.Equal(t, http.StatusOK, post(to.otlp, raw))
 		}
 	}
 	defer sender.CloseIdleConnections()
@@ -141,7 +141,7 @@ func TestNoTextLeavesTheAgent(t *testing.T) {
 	tr := newTraffic(t, shape{prompt: 4096, answer: 2048})
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
-	tr.run(ctx, []string{a.otlp}, 1500, 2, false)
+	tr.run(ctx, []string{a.otlp}, 1500, 2)
 	require.NotEmpty(t, tr.acknowledged())
 	onDisk := 0
 	require.NoError(t, filepath.WalkDir(filepath.Join(top.dir, "node-0"), func(p string, d os.DirEntry, err error) error {
