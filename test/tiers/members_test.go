@@ -13,6 +13,8 @@ import (
 // the one that a single gateway would have made.
 func TestGatewayAddedAndRemoved(t *testing.T) {
 	top := newTopology(t)
+	// A part without a root waits that long; in production 60 s.
+	top.gatewayConfigs = append(top.gatewayConfigs, "yaml:processors::llmspan::sampling::idle_timeout: 5s")
 	top.gateway(t, 0)
 	top.resolve(t, 0)
 	// The outer layers come in at another node than the engines, so that a trace can be split at all.
