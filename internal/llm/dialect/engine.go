@@ -61,15 +61,16 @@ func (s *source) seconds(r *request.Request, f field, name string, limit float64
 	return request.Some(d)
 }
 
-// fillEngine derives what an engine's own figures imply: for V0, which states neither prefill nor decode,
-// prefill = TTFT − queue and decode = e2e − TTFT with admission inside queue; for V1, admission = TTFT − queue − prefill.
-func fillEngine(r *request.Request) {
+// Complete derives what an engine's own figures imply: for V0, which states neither prefill nor decode,
+// prefill = TTFT − queue and decode = e2e − TTFT with admission inside queue; for V1, admission = TTFT − queue − prefill. A reader that
+// learns a figure from elsewhere than the request's span calls it again.
+func Complete(r *request.Request) {
 	if !r.TTFT.Known {
 		return
 	}
 	switch {
 	case r.Prefill.Known && r.Queue.Known:
-		r.Admission = admission(r, r.TTFT.Value-r.Queue.Value-r.Prefill.Value)
+		r.Admission = admission(r, r.TTFT.Value-r.Queue.Value-r.KVTransfer.Or(0)-r.Prefill.Value)
 	case r.Prefill.Known && r.PrefillHasQueue:
 		r.Admission = admission(r, r.TTFT.Value-r.Prefill.Value)
 	case r.Queue.Known && !r.Prefill.Known && !rejected(r, "prefill"):

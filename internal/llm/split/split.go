@@ -62,7 +62,7 @@ type id struct {
 // Traces works on td in place.
 func Traces(td ptrace.Traces, o Options) Facts {
 	var f Facts
-	b := read(td, &f)
+	b := read(td)
 	if b.engines > 0 {
 		for i := range b.items {
 			if it := &b.items[i]; it.req.Layer == request.LayerEngine && !it.req.Processed {
@@ -76,7 +76,11 @@ func Traces(td ptrace.Traces, o Options) Facts {
 	}
 	for i := range b.items {
 		it := &b.items[i]
-		if it.req.Processed || it.req.Tentative {
+		if it.req.Tentative {
+			continue // it turned out to enclose no call
+		}
+		f.Requests[it.req.Layer]++
+		if it.req.Processed {
 			continue
 		}
 		for _, n := range it.req.Invalid {
@@ -97,7 +101,7 @@ func Traces(td ptrace.Traces, o Options) Facts {
 }
 
 // read recognises the spans of a batch.
-func read(td ptrace.Traces, f *Facts) *batch {
+func read(td ptrace.Traces) *batch {
 	b := &batch{}
 	for i := range td.ResourceSpans().Len() {
 		rs := td.ResourceSpans().At(i)
@@ -110,9 +114,6 @@ func read(td ptrace.Traces, f *Facts) *batch {
 				if !ok {
 					b.noteLifecycle(span)
 					continue
-				}
-				if !r.Tentative {
-					f.Requests[r.Layer]++
 				}
 				if r.Layer == request.LayerEngine {
 					b.engines++
@@ -161,6 +162,9 @@ func (b *batch) useLifecycle(it *item) {
 		if !to.Known {
 			*to = d
 		}
+	}
+	if it.req.OwnStages {
+		dialect.Complete(&it.req)
 	}
 }
 
