@@ -11,10 +11,15 @@ const (
 	slackRatio   = 0.02
 )
 
+// longest is the longest time that is believed of a span, in seconds.
+func longest(r *request.Request) float64 {
+	return min(r.Duration()*(1+slackRatio)+slackSeconds, maxSeconds)
+}
+
 // engineTimes reads the latency attributes of vLLM and SGLang and rejects what cannot be true: a negative time, one longer than its
 // span (milliseconds under a name in seconds end here too), a first token after the end.
 func (s *source) engineTimes(r *request.Request) {
-	limit := r.Duration()*(1+slackRatio) + slackSeconds
+	limit := longest(r)
 	if s.has(fieldE2E) {
 		// Milliseconds throughout: the short ones among them would pass for seconds.
 		if d, ok := number(s.values[fieldE2E]); ok && d > limit && d/1000 <= limit {
