@@ -157,6 +157,16 @@ func TestTwoGPUs(t *testing.T) {
 	want(t, 24e9, rep, busy, "hw.gpu.io", gpu.AttrDirection, "transmit", gpu.AttrLink, "pcie")
 }
 
+func TestExtraFields(t *testing.T) {
+	usage := &gpu.Metric{Name: "nvidia.gpu.bar1.usage", Unit: "By", Kind: gpu.KindUpDown, Integer: true}
+	plan := gpu.NewPlan(map[string]bool{"hw.power": false}, []gpu.Mapping{{Field: 93, Metric: usage, Scale: 1 << 20, Class: gpu.ClassExtra}})
+	r := newRig(t, h100s(t)+"field gpu:* 93 i 5\n", func(o *Options) { o.Plan = plan })
+	r.open()
+	rep := r.step(10)
+	want(t, 5<<20, rep, busy, "nvidia.gpu.bar1.usage")
+	absent(t, rep, busy, "hw.power")
+}
+
 func TestFieldsThatNeverWorkAreNoLongerReadAfterAWhile(t *testing.T) {
 	r := newRig(t, h100s(t))
 	r.open()
@@ -263,6 +273,8 @@ func TestLostGPUIsReportedWithItsName(t *testing.T) {
 	for s := 30.0; s < 100; s += 10 {
 		rep = r.step(s)
 		want(t, 1, rep, idle, "hw.status", gpu.AttrState, gpu.HWFailed)
+		require.Len(t, rep.Devices, 2, "under the name it had, not under a new one")
+		assert.Equal(t, "NVIDIA H100 80GB HBM3", rep.Devices[1].Device.Model)
 	}
 	rep = r.step(100, "gpu 1", "gpu 1 status=1")
 	rep = r.step(110)
@@ -496,11 +508,12 @@ func TestTwoSources(t *testing.T) {
 	_, err = a.src.Read(context.Background(), a.now())
 	require.Equal(t, gpu.SourceLost, gpu.ConditionOf(err))
 	require.NoError(t, a.src.Close())
+	a.open()
+	want(t, 0.97, a.step(35), busy, "hw.gpu.utilization", gpu.AttrTask, "general")
 	b.text, b.at = a.text, a.at
 	_, err = b.src.Read(context.Background(), b.now())
-	require.Equal(t, gpu.SourceLost, gpu.ConditionOf(err), "the other one notices")
+	require.Equal(t, gpu.SourceLost, gpu.ConditionOf(err), "the other one notices, and does not go on with groups of the old connection")
 	require.NoError(t, b.src.Close())
-	a.open()
 	b.open()
 	want(t, 0.97, a.step(40), busy, "hw.gpu.utilization", gpu.AttrTask, "general")
 	b.text = a.text
@@ -522,6 +535,25 @@ func TestCloseEndsAHungCall(t *testing.T) {
 	r.world(20, "slow ", "# slow")
 	r.open()
 	want(t, 0.97, r.step(30), busy, "hw.gpu.utilization", gpu.AttrTask, "general")
+}
+
+func TestCloseEndsAHungCallThoughTheConnectionIsShared(t *testing.T) {
+	a, b := newRig(t, h100s(t)), newRig(t, h100s(t))
+	a.open()
+	b.open()
+	a.world(10, "slow ", "slow dcgmEntitiesGetLatestValues 600000")
+	done := make(chan error, 1)
+	go func() {
+		_, err := a.src.Read(context.Background(), a.now())
+		done <- err
+	}()
+	require.Eventually(t, func() bool { return a.src.busy.Load() > 0 }, 10*time.Second, time.Millisecond)
+	require.NoError(t, a.src.Close())
+	assert.Equal(t, gpu.SourceLost, gpu.ConditionOf(<-done))
+	b.world(20, "slow ", "# slow")
+	_, err := b.src.Read(context.Background(), b.now())
+	assert.Equal(t, gpu.SourceLost, gpu.ConditionOf(err))
+	require.NoError(t, b.src.Close())
 }
 
 func TestEmbeddedAndUnixSocket(t *testing.T) {
