@@ -61,6 +61,9 @@ func TestChildWithoutTheLibraries(t *testing.T) {
 // TestBinaryStartsWithoutTheLibraries checks what makes that possible, on this binary: libraries that are not needed to
 // start, lazy binding, and a list of undefined symbols that grows only on purpose.
 func TestBinaryStartsWithoutTheLibraries(t *testing.T) {
+	if !simlib.Bindings {
+		t.Skip("this build has no bindings")
+	}
 	for _, tool := range []string{"readelf", "nm"} {
 		if _, err := exec.LookPath(tool); err != nil {
 			t.Skip("binutils are not installed: ", err)

@@ -98,6 +98,17 @@ func goList(args ...string) (string, error) {
 	return strings.TrimSpace(string(out)), nil
 }
 
+// Need skips a test where there is no simulated library to run it on.
+func Need(t testing.TB) {
+	t.Helper()
+	switch {
+	case !Bindings:
+		t.Skip("built without cgo, or with nodcgm: nothing would load a simulated library")
+	case os.Getenv(envDir) == "":
+		t.Skip("no simulated library: gcc is not installed")
+	}
+}
+
 // DCGM makes text the scenario of the simulated libdcgm, from its next call on.
 func DCGM(t testing.TB, text string) { t.Helper(); set(t, envDCGM, text) }
 
@@ -106,13 +117,8 @@ func NVML(t testing.TB, text string) { t.Helper(); set(t, envNVML, text) }
 
 func set(t testing.TB, env, text string) {
 	t.Helper()
-	if !Bindings {
-		t.Skip("built without cgo, or with nodcgm: nothing would load a simulated library")
-	}
+	Need(t)
 	path := os.Getenv(env)
-	if os.Getenv(envDir) == "" || path == "" {
-		t.Skip("no simulated library: gcc is not installed")
-	}
 	// Renaming makes the change atomic, and a new inode tells the library that there is one.
 	tmp, err := os.CreateTemp(filepath.Dir(path), "scenario")
 	if err == nil {
