@@ -20,14 +20,14 @@ func sums(rows ...row) (pmetric.Metrics, pmetric.NumberDataPointSlice) {
 	points := md.ResourceMetrics().AppendEmpty().ScopeMetrics().AppendEmpty().Metrics().AppendEmpty().SetEmptySum().DataPoints()
 	for i, r := range rows {
 		p := points.AppendEmpty()
-		if i%2 == 0 { // the order of attributes does not matter
-			p.Attributes().PutStr("gen_ai.request.model", r.model)
-			p.Attributes().PutStr("metadata.user_api_key_user_email", r.user)
-		} else {
-			p.Attributes().PutStr("metadata.user_api_key_user_email", r.user)
-			p.Attributes().PutStr("gen_ai.request.model", r.model)
+		attrs := []func(){
+			func() { p.Attributes().PutStr("gen_ai.request.model", r.model) },
+			func() { p.Attributes().PutStr("metadata.user_api_key_user_email", r.user) },
+			func() { p.Attributes().PutStr("gen_ai.token.type", "input") },
 		}
-		p.Attributes().PutStr("gen_ai.token.type", "input")
+		for j := range attrs { // in whatever order they come
+			attrs[(i+j)%len(attrs)]()
+		}
 		p.SetIntValue(r.value)
 		p.SetStartTimestamp(100 - pcommon.Timestamp(i))
 		p.SetTimestamp(200 + pcommon.Timestamp(i))
