@@ -28,6 +28,10 @@ type SamplingConfig struct {
 	// DecisionDelay is the wait after a trace's root span. Default 2s.
 	DecisionDelay time.Duration `mapstructure:"decision_delay"`
 
+	// AnswerDelay is the wait after the root of a trace in which the span of the engine is missing although the requests of its service
+	// reach one; then the request is taken for cancelled. Default 10s: engines export every 5s.
+	AnswerDelay time.Duration `mapstructure:"answer_delay"`
+
 	// IdleTimeout is the wait for a trace without a root to which nothing comes. Default 60s.
 	IdleTimeout time.Duration `mapstructure:"idle_timeout"`
 
@@ -154,6 +158,9 @@ func (c *SamplingConfig) Validate() error {
 	}
 	ratio("baseline_ratio", c.BaselineRatio)
 	positive("decision_delay", c.DecisionDelay > 0, c.DecisionDelay)
+	if c.AnswerDelay < c.DecisionDelay {
+		errs = append(errs, fmt.Errorf("answer_delay: must not be shorter than decision_delay (%s), got %s", c.DecisionDelay, c.AnswerDelay))
+	}
 	positive("idle_timeout", c.IdleTimeout > 0, c.IdleTimeout)
 	positive("trace_timeout", c.TraceTimeout > 0, c.TraceTimeout)
 	positive("max_bytes", c.MaxBytes > 0, c.MaxBytes)
@@ -252,14 +259,14 @@ func (c *SamplingConfig) matches() []split.Match {
 // buffer is the configuration of one of so many shards.
 func (c *SamplingConfig) buffer(shards int) assemble.Config {
 	return assemble.Config{
-		DecisionDelay: c.DecisionDelay, IdleTimeout: c.IdleTimeout, TraceTimeout: c.TraceTimeout,
+		DecisionDelay: c.DecisionDelay, AnswerDelay: c.AnswerDelay, IdleTimeout: c.IdleTimeout, TraceTimeout: c.TraceTimeout,
 		MaxBytes: int(c.MaxBytes) / shards, MaxTraceBytes: int(c.MaxTraceBytes), MaxTraceSpans: c.MaxTraceSpans,
 	}
 }
 
 func defaultSampling() SamplingConfig {
 	return SamplingConfig{
-		Apply: ApplyTag, BaselineRatio: 0.05, DecisionDelay: 2 * time.Second, IdleTimeout: time.Minute, TraceTimeout: 30 * time.Minute,
+		Apply: ApplyTag, BaselineRatio: 0.05, DecisionDelay: 2 * time.Second, AnswerDelay: 10 * time.Second, IdleTimeout: time.Minute, TraceTimeout: 30 * time.Minute,
 		MaxBytes: 512 << 20, MaxTraceBytes: 4 << 20, MaxTraceSpans: 20_000, KeptCache: 50_000, DroppedCache: 500_000,
 		Slow: SlowConfig{TTFT: 5 * time.Second, TPOT: 200 * time.Millisecond, E2E: time.Minute, Queue: 5 * time.Second},
 	}

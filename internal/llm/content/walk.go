@@ -1,8 +1,6 @@
 package content
 
 import (
-	"strings"
-
 	"go.opentelemetry.io/collector/pdata/pcommon"
 )
 
@@ -56,7 +54,7 @@ func (w *walk) done() {
 
 // measure is what is left of one text: attributes to write once the walk over the set is done.
 type measure struct {
-	key    string // with ".length"
+	keys   *measureKeys
 	length int64
 	sum    summary
 }
@@ -84,10 +82,10 @@ func (w *walk) flush(m pcommon.Map) {
 	m.EnsureCapacity(m.Len() + len(w.measures))
 	for i := range w.measures {
 		x := &w.measures[i]
-		if _, ok := m.Get(x.key); !ok {
-			m.PutInt(x.key, x.length)
+		if _, ok := m.Get(x.keys.length); !ok {
+			m.PutInt(x.keys.length, x.length)
 		}
-		x.sum.write(m, strings.TrimSuffix(x.key, lengthSuffix))
+		x.sum.write(m, x.keys)
 		*x = measure{}
 	}
 	w.measures = w.measures[:0]

@@ -89,6 +89,8 @@ var SpanAttributes = []Attr{
 	{RequestModel, "string", "model asked for, folded from the source's spelling"},
 	{ProviderName, "string", "provider, folded from gen_ai.system and old values"},
 	{OperationName, "string", "chat, text_completion, embeddings, …"},
+	{ResponseID, "string", "id that a client or gateway read from the answer"},
+	{FinishReasons, "string[]", "why the answer ended, folded from the source's spelling; where the source has none, the enclosing layer's"},
 	{Status, "string", "ok, error, cancelled or unknown"},
 	{Invalid, "string[]", "names of the source's figures that were rejected"},
 	{ClockSkew, "double s", "how far a layer had to be moved because hosts' clocks differ"},

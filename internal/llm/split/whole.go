@@ -44,9 +44,11 @@ type WholeFacts struct {
 	Kept, DroppedTraces map[string]int
 }
 
-// Traces works on a batch of whole traces in place: it does what one batch's spans could not tell (layers, first tokens, outcome), decides on each
-// trace, and marks or removes it. Stage spans are made for kept traces only. The spans have been through Recognise.
-func (w *Whole) Traces(now time.Time, td ptrace.Traces, decide Decide) WholeFacts {
+// Traces works on a batch of whole traces in place: it does what one batch's spans could not tell (layers, first tokens, outcome),
+// decides on each
+// trace, and marks or removes it. Stage spans are made for kept traces only. The spans have been through Recognise. Of the traces in cut
+// something is missing for all that is known, so that nothing is concluded from what they lack.
+func (w *Whole) Traces(now time.Time, td ptrace.Traces, cut map[pcommon.TraceID]bool, decide Decide) WholeFacts {
 	f := WholeFacts{Kept: map[string]int{}, DroppedTraces: map[string]int{}}
 	b := read(td, &f.Facts, true)
 	traces := w.index(td, b)
@@ -64,7 +66,7 @@ func (w *Whole) Traces(now time.Time, td ptrace.Traces, decide Decide) WholeFact
 	}
 	w.disaggregated(b)
 	for _, t := range traces {
-		w.outcome(now, t)
+		w.outcome(now, t, cut[t.id])
 		w.lone(t)
 	}
 	drop := map[pcommon.TraceID]bool{}
@@ -258,6 +260,27 @@ func Mark(s ptrace.Span, d sampling.Decision, tag bool) {
 	}
 }
 
+// Lacks tells whether a trace lacks the span of the engine that must have answered it: a layer ended well, states no usage, and the
+// requests of its service reach an engine otherwise. spans are all that has come, recognised.
+func (w *Whole) Lacks(now time.Time, spans ptrace.SpanSlice, service func(i int) string) bool {
+	lacks := false
+	for i, s := range spans.All() {
+		layer, ok := s.Attributes().Get(names.Layer)
+		if !ok {
+			continue
+		}
+		if layer.Str() == request.LayerEngine.String() {
+			return false
+		}
+		status, _ := s.Attributes().Get(names.Status)
+		if st := status.Str(); st == request.StatusError.String() || st == request.StatusCancelled.String() {
+			return false
+		}
+		lacks = lacks || w.seen.reaches(now, service(i))
+	}
+	return lacks
+}
+
 // countChunks notes on each parent how many chunk spans are folded into it.
 func (t *view) countChunks() {
 	for parent, starts := range t.chunks {
@@ -285,8 +308,8 @@ func (w *Whole) remove(td ptrace.Traces, drop map[pcommon.TraceID]bool, traces m
 	if !w.o.FoldChunks && (w.o.Tag || len(drop) == 0) {
 		return 0, 0
 	}
-	for _, rs := range td.ResourceSpans().All() {
-		for _, ss := range rs.ScopeSpans().All() {
+	td.ResourceSpans().RemoveIf(func(rs ptrace.ResourceSpans) bool {
+		rs.ScopeSpans().RemoveIf(func(ss ptrace.ScopeSpans) bool {
 			ss.Spans().RemoveIf(func(s ptrace.Span) bool {
 				switch {
 				case !w.o.Tag && drop[s.TraceID()]:
@@ -298,8 +321,10 @@ func (w *Whole) remove(td ptrace.Traces, drop map[pcommon.TraceID]bool, traces m
 				}
 				return false
 			})
-		}
-	}
+			return ss.Spans().Len() == 0
+		})
+		return rs.ScopeSpans().Len() == 0
+	})
 	return chunks, dropped
 }
 
