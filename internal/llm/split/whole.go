@@ -96,6 +96,9 @@ func (w *Whole) Traces(now time.Time, td ptrace.Traces, cut map[pcommon.TraceID]
 	if w.o.StageSpans {
 		f.StageSpans = b.addStages(td, func(id pcommon.TraceID) bool { return !drop[id] })
 	}
+	if f.Chunks+f.Dropped > 0 {
+		prune(td) // last: until here the batch's resources are known by their place
+	}
 	return f
 }
 
@@ -308,8 +311,8 @@ func (w *Whole) remove(td ptrace.Traces, drop map[pcommon.TraceID]bool, traces m
 	if !w.o.FoldChunks && (w.o.Tag || len(drop) == 0) {
 		return 0, 0
 	}
-	td.ResourceSpans().RemoveIf(func(rs ptrace.ResourceSpans) bool {
-		rs.ScopeSpans().RemoveIf(func(ss ptrace.ScopeSpans) bool {
+	for _, rs := range td.ResourceSpans().All() {
+		for _, ss := range rs.ScopeSpans().All() {
 			ss.Spans().RemoveIf(func(s ptrace.Span) bool {
 				switch {
 				case !w.o.Tag && drop[s.TraceID()]:
@@ -321,11 +324,17 @@ func (w *Whole) remove(td ptrace.Traces, drop map[pcommon.TraceID]bool, traces m
 				}
 				return false
 			})
-			return ss.Spans().Len() == 0
-		})
+		}
+	}
+	return chunks, dropped
+}
+
+// prune removes the scopes and resources that are left without spans.
+func prune(td ptrace.Traces) {
+	td.ResourceSpans().RemoveIf(func(rs ptrace.ResourceSpans) bool {
+		rs.ScopeSpans().RemoveIf(func(ss ptrace.ScopeSpans) bool { return ss.Spans().Len() == 0 })
 		return rs.ScopeSpans().Len() == 0
 	})
-	return chunks, dropped
 }
 
 // Add adds the counts of g.
