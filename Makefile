@@ -25,10 +25,10 @@ LDFLAGS  := -s -w -extldflags=-Wl,-z,lazy
 SOURCES  := $(shell find . \( -name '.?*' -o -name '_*' -o -name testdata -o -name tools \) -prune -o \
             -type f \( -name '*.go' ! -name '*_test.go' -o -path './distributions/*.yaml' \) -print)
 
-.PHONY: help run replay test unit race bench lint fmt layers validate generate check-generated golden fuzz build all clean prerequisites
+.PHONY: help run replay test test-e2e unit race bench lint fmt layers validate generate check-generated golden fuzz build all clean prerequisites
 
 help: ## print this
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 prerequisites:
 	@scripts/prerequisites
@@ -65,6 +65,18 @@ unit: ## unit tests without the race detector, for a quick look
 
 validate: build ## the built binary accepts every shipped configuration and every one in the documentation
 	OTELCOL_LLM_BIN="$(CURDIR)/$(BIN)" go test -count=1 -run '^TestValidate' ./distributions/otelcol-llm
+
+# Real backends beside Debian's Prometheus and Alertmanager, in a tools module of their own (half a minute).
+BACKENDS := .cache/backends/victoria-metrics .cache/backends/victoria-logs
+.cache/backends/victoria-metrics: PACKAGE := github.com/VictoriaMetrics/VictoriaMetrics/app/victoria-metrics
+.cache/backends/victoria-logs: PACKAGE := github.com/VictoriaMetrics/VictoriaLogs/app/victoria-logs
+$(BACKENDS): tools/backends/go.mod tools/backends/go.sum | prerequisites
+	@mkdir -p .cache/backends
+	go build -modfile=tools/backends/go.mod -ldflags='-s -w' -o $@ $(PACKAGE)
+
+# Two to five minutes. Needs the packages prometheus and prometheus-alertmanager; their services need not run.
+test-e2e: build $(BACKENDS) ## the built binary under simulated and recorded traffic, compared with the truth on real backends
+	OTELCOL_LLM_BIN="$(CURDIR)/$(BIN)" OTELCOL_LLM_BACKENDS="$(CURDIR)/.cache/backends" go test -count=1 -timeout 20m -tags=grpcnotrace,e2e -v ./test/e2e
 
 layers: | prerequisites ## no core package depends on the Collector's lifecycle, a logger or a meter
 	@scripts/layers

@@ -21,8 +21,11 @@ import (
 
 const attributesPage = "../../docs/attributes.md"
 
-// reserved are the attributes of names.SpanAttributes that nothing writes yet: they need layers that come in batches of their own.
-var reserved = []string{names.UserTTFTEstimated, names.UserE2E}
+// assembledOnly are the attributes of names.SpanAttributes that take whole traces, or a decision on them: they are written with sampling on.
+var assembledOnly = []string{
+	names.UserTTFTEstimated, names.UserE2E, names.UserGapMax, names.Chunks,
+	names.SamplingDecision, names.SamplingReason, names.SamplingPartial, names.SamplingIncoming,
+}
 
 // rare is a request with what no recording has: a wait for another engine's cache, a gateway whose clock is ahead, and figures that
 // cannot be true.
@@ -97,12 +100,13 @@ func TestSpanAttributesAreDocumented(t *testing.T) {
 	listed := map[string]bool{}
 	for _, a := range names.SpanAttributes {
 		listed[a.Key] = true
-		if !slices.Contains(reserved, a.Key) {
-			rows = append(rows, []string{"`" + a.Key + "`", a.Type, a.Meaning})
+		meaning := a.Meaning
+		if slices.Contains(assembledOnly, a.Key) {
+			meaning += " (with sampling on)"
 		}
+		rows = append(rows, []string{"`" + a.Key + "`", a.Type, meaning})
 	}
 	doctest.Generated(t, attributesPage, "span attributes", doctest.Table([]string{"attribute", "type", "meaning"}, rows))
-	doctest.Generated(t, attributesPage, "reserved", "`"+strings.Join(reserved, "`, `")+"`.\n")
 
 	seen := added(t, []ptrace.Traces{rare()})
 	for _, name := range recordings.Names() {
@@ -113,12 +117,25 @@ func TestSpanAttributesAreDocumented(t *testing.T) {
 		}
 	}
 	for k := range listed {
-		if !slices.Contains(reserved, k) && !folded(k) {
-			assert.True(t, seen[k], "%s is documented and never written; if that is so for now, it is reserved", k)
+		if !slices.Contains(assembledOnly, k) && !folded(k) {
+			assert.True(t, seen[k], "%s is documented and never written", k)
 		}
 	}
-	for _, k := range reserved {
-		assert.False(t, seen[k], "%s is written; it is not reserved any more", k)
+	whole := map[string]bool{}
+	for _, name := range recordings.Names() {
+		for _, td := range assembled(t, name) {
+			each(td, func(s ptrace.Span) {
+				for k := range s.Attributes().All() {
+					whole[k] = true
+				}
+			})
+		}
+	}
+	for _, k := range assembledOnly {
+		assert.False(t, seen[k], "%s is written without sampling", k)
+		if k != names.SamplingIncoming { // no recording was head-sampled by a sampler that was honest
+			assert.True(t, whole[k], "%s is documented and never written with sampling", k)
+		}
 	}
 }
 

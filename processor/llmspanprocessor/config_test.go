@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -36,6 +37,15 @@ func TestConfig(t *testing.T) {
 				HashIdentity: true,
 			},
 			Normalize: NormalizeConfig{DropSource: true},
+			Sampling: SamplingConfig{
+				Enabled: true, Apply: ApplyDrop, BaselineRatio: .01, DecisionDelay: time.Second, AnswerDelay: 20 * time.Second,
+				IdleTimeout: 30 * time.Second, TraceTimeout: 10 * time.Minute, MaxBytes: 2 << 30, MaxTraceBytes: 512 << 10, MaxTraceSpans: 500,
+				KeptCache: 10, DroppedCache: 20, ClientErrors: true,
+				Slow:   SlowConfig{TTFT: 2 * time.Second, TPOT: 50 * time.Millisecond, E2E: 10 * time.Second, Queue: time.Second},
+				Models: map[string]ModelConfig{"small": {BaselineRatio: ptr(.5), Slow: &SlowConfig{E2E: time.Second}}},
+				Rules:  []RuleConfig{{Name: "vip", Attribute: "team", Values: []string{"search"}, Ratio: ptr(.5)}},
+				Caps:   map[string]float64{"error": 50, "vip": 10},
+			},
 		}},
 		"llmspan/key_file":              {want: byKeyFile}, // the file is read at start, and need not be where a configuration is checked
 		"llmspan/unknown_key":           {err: "has invalid keys: contents"},
@@ -50,6 +60,19 @@ func TestConfig(t *testing.T) {
 		"llmspan/service_without_name":  {err: "content: services::0::service: must be a service.name"},
 		"llmspan/star_inside":           {err: `content: allow::0: '*' is allowed at the end only, got "gen_ai.*.id"`},
 		"llmspan/wrong_type":            {err: "'stages.spans'"},
+
+		"llmspan/sampling_apply":      {err: `sampling::apply: must be tag or drop, got "maybe"`},
+		"llmspan/sampling_ratio":      {err: "sampling: baseline_ratio: must be from 0 to 1, got 5"},
+		"llmspan/sampling_delay":      {err: "sampling: answer_delay: must not be shorter than decision_delay (30s), got 10s"},
+		"llmspan/sampling_idle":       {err: "sampling: idle_timeout: must not be longer than trace_timeout (1s), got 1m0s"},
+		"llmspan/sampling_bytes":      {err: `must be a number of bytes such as 1048576, 64KiB, 512MiB or 2GiB, got "512MB"`},
+		"llmspan/sampling_no_bytes":   {err: "sampling: max_bytes: must be positive, got 0"},
+		"llmspan/sampling_rule_name":  {err: `sampling: rules::0::name: must be a name of its own, not one of error, cancelled, slow, baseline; got "slow"`},
+		"llmspan/sampling_rule_empty": {err: "rules::0::values: must list at least one value"},
+		"llmspan/sampling_cap":        {err: "sampling: caps::erorr: no such rule; there are error, cancelled, slow, baseline"},
+		"llmspan/sampling_slow":       {err: "sampling::slow: ttft: must not be negative, got -1s; 0 leaves it out"},
+		"llmspan/sampling_model":      {err: "sampling: models::m::baseline_ratio: must be from 0 to 1, got 2"},
+		"llmspan/sampling_typo":       {err: "'sampling' has invalid keys: baseline"},
 	}
 	assert.Len(t, conf.ToStringMap(), len(sections), "every section is a case")
 	for name, tt := range sections {
@@ -69,6 +92,8 @@ func TestConfig(t *testing.T) {
 		})
 	}
 }
+
+func ptr[T any](v T) *T { return &v }
 
 func TestHashKeyFile(t *testing.T) {
 	dir := t.TempDir()

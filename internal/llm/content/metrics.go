@@ -10,7 +10,8 @@ import (
 // No `<key>.length` is written: the attributes of a point are its identity. Points that differed in removed attributes only
 // become equal; see Config.Allow and hashing for how to keep them apart.
 func (r *Redactor) Metrics(md pmetric.Metrics, f *Facts) {
-	w := walk{r: r, f: f, signal: SignalMetrics, bare: true}
+	w := r.walk(SignalMetrics, r.mode, f)
+	defer w.done()
 	w.metrics(md)
 }
 
@@ -64,7 +65,7 @@ func (w *walk) numbers(points pmetric.NumberDataPointSlice) {
 }
 
 func (w *walk) point(attrs pcommon.Map, exemplars pmetric.ExemplarSlice) {
-	w.seen, w.searches = w.seen[:0], 0
+	w.forget()
 	w.place = "point"
 	w.attributes(attrs)
 	w.place = "exemplar"

@@ -79,7 +79,7 @@ var secretWordsReversed = func() []string {
 }()
 
 func isTokenByte(c byte) bool {
-	return byteTable[c]&isLabelByte != 0 && c != ':' && c != '@' || c == '=' || c == '~'
+	return byteTable[c]&isLabelByte != 0 && c != ':' && c != '@' || c == '~'
 }
 
 // scrubSecrets replaces the credentials in a text: tokens that begin like an API key, what follows Bearer or Basic, and what
@@ -121,7 +121,12 @@ func scrubSecrets(s string) (string, bool) {
 			// quotes (escaped ones too), then ':' or '=', then quotes and spaces, then the value up to the next quote or separator
 			sep := skipBytes(s, end, `"'\ `)
 			if sep < len(s) && (s[sep] == ':' || s[sep] == '=') {
-				from := skipBytes(s, sep+1, `"'\ [`)
+				from := skipBytes(s, sep+1, `"'\ `)
+				if strings.HasPrefix(s[from:], secretMark) {
+					end = from + len(secretMark)
+					break
+				}
+				from = skipBytes(s, from, `["'\ `)
 				if to := secretEnd(s, from); to > from {
 					if s[end] == '"' && strings.IndexByte(`"'`, s[from-1]) < 0 {
 						out = append(append(out, s[done:from]...), "null"...) // a JSON number or constant
@@ -148,11 +153,12 @@ func skipBytes(s string, i int, set string) int {
 	return i
 }
 
+// tokenEnd is the end of the token at i, base64's padding included.
 func tokenEnd(s string, i int) int {
 	for i < len(s) && isTokenByte(s[i]) {
 		i++
 	}
-	return i
+	return skipBytes(s, i, "=")
 }
 
 // secretEnd: the value of a secret key may hold spaces ("Bearer x") but no quote, bracket or line break. A backslash begins an

@@ -175,7 +175,7 @@ func isVector(s pcommon.Slice) bool {
 
 // isBlob: a data URL, or a long run of base64.
 func isBlob(s string) bool {
-	if len(s) > 5 && strings.EqualFold(s[:5], "data:") {
+	if isDataURL(s) {
 		return true
 	}
 	if len(s) < 256 {

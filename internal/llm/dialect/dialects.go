@@ -27,11 +27,24 @@ func ReadResource(r pcommon.Resource) *request.Source {
 	return out
 }
 
-// recogniser decides whether a span belongs to a dialect, and if so completes r, of which the identity, the common fields and the
-// status are already set.
+// verdict is what a dialect says of a span.
+type verdict uint8
+
+const (
+	// notMine leaves the span to the next dialect.
+	notMine verdict = iota
+	// aRequest claims it, as a request or as a layer of one.
+	aRequest
+	// noRequest knows the source, and that the span is no request: a wrapper that repeats totals, a tool, a health check. Its keys would
+	// pass for a request's with a dialect that knows the source less well, so that none is asked any more but the one for plain layers.
+	noRequest
+)
+
+// recogniser decides whether a span belongs to a dialect, and if so completes r, of which the identity is already set. Unless it claims
+// the span it leaves r as it is.
 type recogniser struct {
 	name      string
-	recognise func(s *source, r *request.Request) bool
+	recognise func(s *source, r *request.Request) verdict
 }
 
 // recognisers in the order in which they are asked: what llmspan itself wrote, engines, gateways, SDKs, and last the plain HTTP
@@ -49,7 +62,7 @@ var recognisers = []recogniser{
 	{"http", recogniseHTTP},
 }
 
-// Read reads one span. ok is false when no dialect claims it; r then holds only what the common fields said.
+// Read reads one span. ok is false when no dialect claims it; r then holds the span's identity and instants alone.
 //
 // The result aliases strings of the span and no other memory of it.
 func Read(span ptrace.Span, res *request.Source) (r request.Request, ok bool) {
@@ -62,12 +75,16 @@ func Read(span ptrace.Span, res *request.Source) (r request.Request, ok bool) {
 		Start: span.StartTimestamp(), End: span.EndTimestamp(),
 		TraceState: span.TraceState().AsRaw(),
 	}
-	for i := range recognisers {
-		if recognisers[i].recognise(&s, &r) {
+	s.decision(&r)
+	for i := 0; i < len(recognisers); i++ {
+		switch recognisers[i].recognise(&s, &r) {
+		case aRequest:
 			if r.Dialect == "" {
 				r.Dialect = recognisers[i].name
 			}
 			return r, true
+		case noRequest:
+			i = max(i, len(recognisers)-2) // a server's span may still be a plain layer
 		}
 	}
 	return r, false
@@ -87,6 +104,9 @@ func (s *source) common(r *request.Request) {
 	}
 	if n, ok := s.tokens(r, fieldSequences, "gen_ai.request.n"); ok {
 		r.Sequences = n
+	}
+	if n, ok := s.tokens(r, fieldMaxTokens, "gen_ai.request.max_tokens"); ok {
+		r.MaxTokens = n
 	}
 	s.usage(r)
 	s.outcome(r)
@@ -143,7 +163,7 @@ func (s *source) outcome(r *request.Request) {
 		r.Status = request.StatusCancelled
 	case s.span.Status().Code() == ptrace.StatusCodeError, r.HTTPStatus >= 500, r.FinishReason == "error", s.has(fieldErrorType):
 		r.Status = request.StatusError
-	case s.span.Status().Code() == ptrace.StatusCodeOk, r.FinishReason != "", r.OutputTokens.Or(0) > 0:
+	case s.span.Status().Code() == ptrace.StatusCodeOk, r.FinishReason != "", r.OutputTokens.Or(0) > 0, r.InputTokens.Or(0) > 0:
 		r.Status = request.StatusOK
 	case r.HTTPStatus >= 200 && r.HTTPStatus < 400:
 		r.Status = request.StatusOK

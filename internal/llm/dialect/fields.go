@@ -50,6 +50,11 @@ const (
 	fieldHTTPStatus
 	fieldOutcome // request.outcome of Dynamo
 
+	// Dynamo's bare words.
+	fieldDynamoModel
+	fieldDynamoInput
+	fieldDynamoOutput
+
 	// What tells a source.
 	fieldHTTPMethod
 	fieldHTTPPath
@@ -62,7 +67,7 @@ const (
 	fieldLiteLLM     // litellm.provider.model
 	fieldServerTTFT  // gen_ai.server.time_to_first_token on a span
 
-	// What llmspan itself wrote (llmspan.go).
+	// What llmspan itself wrote (own.go).
 	fieldOwnLayer
 	fieldOwnDialect
 	fieldOwnAdmission
@@ -75,9 +80,18 @@ const (
 	fieldOwnIngress
 	fieldOwnReturn
 	fieldOwnKVTransfer
+	fieldOwnClockSkew
 	fieldOwnStatus
 	fieldOwnBeam
 	fieldOwnInvalid
+	fieldOwnEstimated
+	fieldOwnUserE2E
+	fieldOwnGapMax
+	fieldOwnChunks
+	fieldOwnDecision
+	fieldOwnReason
+	fieldOwnIncoming
+	fieldOwnPartial
 
 	numFields
 )

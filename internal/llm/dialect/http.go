@@ -33,20 +33,25 @@ var httpCodes = func() (c [600]string) {
 
 // recogniseHTTP claims an HTTP server's span. It carries neither model nor usage: it is a layer where it encloses a request, and never a
 // request alone. On a route that serves no models it is one only tentatively. An HTTP client's span ends with the headers of a stream, so it says nothing about a request.
-func recogniseHTTP(s *source, r *request.Request) bool {
+func recogniseHTTP(s *source, r *request.Request) verdict {
 	server := s.span.Kind() == ptrace.SpanKindServer && s.has(fieldHTTPMethod)
 	router := s.span.Kind() == ptrace.SpanKindInternal && s.span.Name() == "http_request" && s.has(fieldHTTPMethod)
 	if !server && !router {
-		return false
+		return notMine
 	}
-	op := operationOfPath(s.text(fieldHTTPPath))
-	if op == "" {
-		op = operationOfPath(s.text(fieldHTTPRoute))
-	}
+	op := s.operationOfRoute()
 	r.Layer, r.LayerOnly, r.Tentative = request.LayerGateway, true, op == ""
 	r.Operation = op
 	s.outcome(r)
-	return true
+	return aRequest
+}
+
+// operationOfRoute is the operation that the span's path serves, else its route.
+func (s *source) operationOfRoute() string {
+	if op := operationOfPath(s.text(fieldHTTPPath)); op != "" {
+		return op
+	}
+	return operationOfPath(s.text(fieldHTTPRoute))
 }
 
 // routes are the ends of the paths that serve models: OpenAI's, Anthropic's, SGLang's, TGI's and vLLM's own.

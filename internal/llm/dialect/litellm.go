@@ -18,15 +18,15 @@ var litellmSpans = map[string]bool{
 
 // recogniseLiteLLM claims the spans of LiteLLM's proxy, which is a gateway even where its spans look like an SDK's: v1's by name,
 // v2's CLIENT spans by a key of its own. v2's SERVER span is the semantic conventions'.
-func recogniseLiteLLM(s *source, r *request.Request) bool {
+func recogniseLiteLLM(s *source, r *request.Request) verdict {
 	v1 := litellmSpans[s.span.Name()]
 	v2 := s.span.Kind() == ptrace.SpanKindClient && s.has(fieldLiteLLM)
 	if !v1 && !v2 {
-		return false
+		return notMine
 	}
 	op, ok := inferenceOperations[s.text(fieldOperation)]
 	if !ok && !(v1 && s.has(fieldRequestModel)) {
-		return false
+		return notMine
 	}
 	r.Layer = request.LayerGateway
 	s.common(r)
@@ -34,10 +34,14 @@ func recogniseLiteLLM(s *source, r *request.Request) bool {
 	if r.Operation == "" {
 		r.Operation = "chat"
 	}
+	uncounted(r)
+	s.clientTimes(r)
+	return aRequest
+}
+
+// uncounted forgets the usage of zeros with which LiteLLM writes a failed call: nobody counted.
+func uncounted(r *request.Request) {
 	if r.Status == request.StatusError && r.InputTokens.Or(0) == 0 && r.OutputTokens.Or(0) == 0 {
-		// A failed call is written with a usage of zeros: nobody counted.
 		r.InputTokens, r.OutputTokens = request.Tokens{}, request.Tokens{}
 	}
-	s.clientTimes(r)
-	return true
 }

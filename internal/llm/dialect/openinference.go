@@ -19,7 +19,7 @@ var openinferenceKeys = map[string]spelling{
 }
 
 // recogniseOpenInference claims LLM, EMBEDDING and RERANKER spans. CHAIN, AGENT, TOOL and the like are not requests.
-func recogniseOpenInference(s *source, r *request.Request) bool {
+func recogniseOpenInference(s *source, r *request.Request) verdict {
 	var op string
 	switch s.text(fieldSpanKind) {
 	case "LLM":
@@ -31,8 +31,10 @@ func recogniseOpenInference(s *source, r *request.Request) bool {
 		op = "embeddings"
 	case "RERANKER":
 		op = "rerank"
+	case "":
+		return notMine
 	default:
-		return false
+		return noRequest
 	}
 	r.Layer = request.LayerClient
 	s.common(r)
@@ -41,5 +43,5 @@ func recogniseOpenInference(s *source, r *request.Request) bool {
 	}
 	r.Operation = op
 	s.clientTimes(r)
-	return true
+	return aRequest
 }

@@ -23,21 +23,21 @@ var openllmetryKeys = map[string]spelling{
 
 // recogniseOpenLLMetry claims the spans of OpenLLMetry's older form, which names its kind of call in llm.request.type; its newer form
 // is the semantic conventions'. Workflow, task, agent and tool spans are not requests.
-func recogniseOpenLLMetry(s *source, r *request.Request) bool {
+func recogniseOpenLLMetry(s *source, r *request.Request) verdict {
 	switch s.text(fieldFramework) {
 	case "workflow", "task", "agent", "tool":
-		return false
+		return noRequest
 	}
 	if s.has(fieldOperation) {
-		return false
+		return notMine
 	}
 	op, ok := inferenceOperations[s.text(fieldRequestType)]
 	if !ok {
-		return false
+		return notMine
 	}
 	r.Layer = request.LayerClient
 	s.common(r)
 	r.Operation = op
 	s.clientTimes(r)
-	return true
+	return aRequest
 }

@@ -59,33 +59,33 @@ var inferenceOperations = map[string]string{
 
 // recogniseSemconv claims spans in the GenAI conventions: CLIENT spans of SDKs, and SERVER spans of gateways that carry a model or
 // an operation.
-func recogniseSemconv(s *source, r *request.Request) bool {
+func recogniseSemconv(s *source, r *request.Request) verdict {
 	op := s.text(fieldOperation)
 	known, inference := inferenceOperations[op]
 	if op != "" && !inference {
-		return false
+		return notMine
 	}
 	switch s.span.Kind() {
 	case ptrace.SpanKindServer:
 		if op == "" && !s.has(fieldRequestModel) {
-			return false
+			return notMine
 		}
 		r.Layer = request.LayerGateway
 	case ptrace.SpanKindClient, ptrace.SpanKindInternal, ptrace.SpanKindUnspecified:
 		// A model alone is not a call: agents and tools carry one too.
 		if op == "" && !(s.has(fieldRequestModel) && s.has(fieldInputTokens)) {
-			return false
+			return notMine
 		}
 		r.Layer = request.LayerClient
 	default:
-		return false
+		return notMine
 	}
 	s.common(r)
 	if known != "" {
 		r.Operation = known
 	}
 	s.clientTimes(r)
-	return true
+	return aRequest
 }
 
 // clientTimes reads a measured first chunk at a client or gateway. The times of a client are the user's, so they go to UserTTFT; the

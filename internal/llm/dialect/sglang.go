@@ -16,21 +16,23 @@ var sglangKeys = map[string]spelling{
 //
 // Not requests: health checks (id HEALTH_CHECK_…), the warm-up that n > 1 runs first (no output), and spans that were closed half
 // open (no usage).
-func recogniseSGLang(s *source, r *request.Request) bool {
+func recogniseSGLang(s *source, r *request.Request) verdict {
 	if !s.has(fieldRID) || !strings.Contains(s.span.Name(), " Req ") {
-		return false
+		return notMine
 	}
 	if !s.has(fieldE2E) || !s.has(fieldInputTokens) {
-		return false
+		return noRequest
 	}
 	if strings.HasPrefix(s.text(fieldRID), "HEALTH_CHECK") || strings.HasPrefix(s.text(fieldRequestID), "HEALTH_CHECK") {
-		return false
+		return noRequest
+	}
+	var warmup request.Request
+	s.common(&warmup)
+	if warmup.Sequences > 1 && warmup.OutputTokens.Or(1) == 0 {
+		return noRequest
 	}
 	r.Layer = request.LayerEngine
 	s.common(r)
-	if r.Sequences > 1 && r.OutputTokens.Or(1) == 0 {
-		return false
-	}
 	r.Provider = "sglang"
 	// The prefill figure runs from the dispatch, so it has the queue inside; the queue is a child span of the source's own.
 	r.PrefillHasQueue = true
@@ -43,5 +45,5 @@ func recogniseSGLang(s *source, r *request.Request) bool {
 	if r.Model == "" {
 		r.Model = s.res.Model
 	}
-	return true
+	return aRequest
 }

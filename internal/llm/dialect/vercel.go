@@ -26,7 +26,7 @@ var vercelKeys = map[string]spelling{
 
 // recogniseVercel claims the spans of one call to a provider (….doGenerate, .doStream, .doEmbed). The spans around them repeat the
 // totals of all their steps and are not requests.
-func recogniseVercel(s *source, r *request.Request) bool {
+func recogniseVercel(s *source, r *request.Request) verdict {
 	id := s.text(fieldAIOperation)
 	var op string
 	switch {
@@ -36,12 +36,14 @@ func recogniseVercel(s *source, r *request.Request) bool {
 		op = "embeddings"
 	case strings.HasSuffix(id, ".doRerank"):
 		op = "rerank"
+	case id == "":
+		return notMine
 	default:
-		return false
+		return noRequest
 	}
 	r.Layer = request.LayerClient
 	s.common(r)
 	r.Operation = op
 	s.clientTimes(r)
-	return true
+	return aRequest
 }

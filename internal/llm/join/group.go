@@ -1,6 +1,8 @@
 package join
 
 import (
+	"time"
+
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/otelcol-llm/otelcol-llm/internal/llm/dialect"
@@ -15,13 +17,12 @@ import (
 //
 // Both first kinds may be mixed: input counts once for each prompt id.
 type group struct {
-	trace  *trace
-	parent pcommon.SpanID // of the sequences; the span itself for a root
-	root   bool
-	base   string
-	id     string // base when it is an id that a client can have read, else ""
-	kind   groupKind
-	ident  *identity
+	groupKey
+	trace *trace
+	root  bool
+	start pcommon.Timestamp // of a root's first sequence
+	id    string            // base when it is an id that a client can have read, else ""
+	ident *identity
 
 	merged  request.Request
 	spans   int
@@ -34,18 +35,28 @@ type group struct {
 	minInput request.Tokens
 	tpot     request.Seconds
 
+	// waiting is the number of spans of a beam search that wait for its end; touched is when the last one came.
+	waiting int
+	touched time.Time
+
 	dirty    bool
 	settled  bool
 	under    *outer // a request that was counted before this engine's span came
 	reported totals
 }
 
-type groupKind uint8
+// groupKey tells the calls of a trace apart.
+type groupKey struct {
+	parent pcommon.SpanID // of the sequences; the span itself for a root
+	base   string
+	beam   bool
+}
 
-const (
-	kindSequences groupKind = iota
-	kindBeam
-)
+// rootKey tells calls apart whose sequences are traces of their own.
+type rootKey struct {
+	id    string
+	start pcommon.Timestamp
+}
 
 type promptTokens struct{ input, cached request.Tokens }
 
@@ -88,29 +99,31 @@ func (j *Joiner) group(t *trace, r *request.Request) *group {
 			base, id = string(r.SpanID[:]), ""
 		}
 	}
-	for _, g := range t.groups {
-		if g.parent == parent && g.base == base {
+	k := groupKey{parent, base, r.Beam}
+	if g, ok := t.byKey[k]; ok {
+		return g
+	}
+	root := r.ParentID.IsEmpty() && id != "" && !r.Beam
+	if root {
+		// Without a caller's trace each of n sequences is a trace of its own; they share the id and the instant of their arrival.
+		if g, ok := j.roots[rootKey{id, r.Start}]; ok {
 			return g
 		}
 	}
-	if r.ParentID.IsEmpty() && id != "" {
-		// Without a caller's trace each of n sequences is a trace of its own; they share the id and the instant of their arrival.
-		if i, ok := j.byID[id]; ok {
-			for _, g := range i.groups {
-				if g.root && g.merged.Start == r.Start {
-					return g
-				}
-			}
-		}
+	g := &group{groupKey: k, trace: t, id: id, root: root, start: r.Start}
+	if root {
+		j.roots[rootKey{id, r.Start}] = g
 	}
-	g := &group{trace: t, parent: parent, base: base, id: id, root: r.ParentID.IsEmpty()}
-	if r.Beam {
-		g.kind = kindBeam
+	if t.byKey == nil {
+		t.byKey = map[groupKey]*group{}
 	}
+	t.byKey[k] = g
 	t.groups = append(t.groups, g)
-	if i := j.identify(id); i != nil {
-		i.groups = append(i.groups, g)
-		g.ident = i
+	if g.beam {
+		t.beams = append(t.beams, g)
+	}
+	if g.ident = j.identify(id); g.ident != nil {
+		g.ident.addGroup(g)
 	}
 	return g
 }
@@ -136,12 +149,12 @@ func (g *group) add(r *request.Request) {
 		if g.prompts == nil {
 			g.prompts = make(map[string]promptTokens, 1)
 		}
-		if old, ok := g.prompts[prompt]; !ok || !old.input.Known {
-			g.prompts[prompt] = promptTokens{r.InputTokens, r.CachedTokens}
-		}
+		// Sequences of one prompt say the same. Were they not to, the most is what does not depend on which comes first.
+		old := g.prompts[prompt]
+		g.prompts[prompt] = promptTokens{most(old.input, r.InputTokens), most(old.cached, r.CachedTokens)}
 	}
 	g.outputs.add(r.OutputTokens)
-	if g.kind == kindBeam && r.InputTokens.Known {
+	if g.beam && r.InputTokens.Known {
 		if g.width == nil {
 			g.width = map[int64]int64{}
 		}
@@ -156,7 +169,7 @@ func (g *group) add(r *request.Request) {
 }
 
 func (g *group) totals() totals {
-	if g.kind == kindBeam {
+	if g.beam {
 		return totals{input: g.minInput, output: request.Some(int64(len(g.width)) * g.maxWidth)}
 	}
 	in, cached := g.inputs, parts{}
@@ -191,7 +204,14 @@ func (j *Joiner) settleGroup(g *group) Logical {
 	return l
 }
 
-// gain is by how much a total grew; a total that shrank (the steps of a beam search out of order) adds nothing.
+func most(a, b request.Tokens) request.Tokens {
+	if !a.Known || (b.Known && b.Value > a.Value) {
+		return b
+	}
+	return a
+}
+
+// gain is by how much a total grew; a total that shrank (a step of a beam search that came after its end) adds nothing.
 func gain(now, before request.Tokens) request.Tokens {
 	if !now.Known {
 		return request.Tokens{}
@@ -242,7 +262,19 @@ func inherit(r, o *request.Request) {
 	if !r.Return.Known {
 		r.Return = o.Return
 	}
+	if !r.UserE2E.Known {
+		r.UserE2E, r.UserGapMax = o.UserE2E, o.UserGapMax
+	}
+	if !r.UserTTFT.Known || (r.UserTTFTEstimated && o.UserTTFT.Known && !o.UserTTFTEstimated) {
+		r.UserTTFT, r.UserTTFTEstimated = o.UserTTFT, o.UserTTFTEstimated
+	}
 	for _, n := range o.Invalid {
 		r.Reject(n)
 	}
+}
+
+// baseOf is the id of the call that an engine's span belongs to, under which the layers of a request meet.
+func baseOf(r *request.Request) string {
+	base, _ := dialect.BaseID(r.RequestID)
+	return base
 }

@@ -6,7 +6,6 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
-	"github.com/otelcol-llm/otelcol-llm/internal/llm/dialect"
 	"github.com/otelcol-llm/otelcol-llm/internal/llm/request"
 )
 
@@ -64,6 +63,8 @@ type Joiner struct {
 	batch  uint64 // the number of the batch that is being added
 	// byID finds requests by response id across traces.
 	byID map[string]*identity
+	// roots are the calls that have no parent.
+	roots map[rootKey]*group
 	// joined are the services whose requests were seen to reach an engine.
 	joined map[string]struct{}
 }
@@ -91,21 +92,18 @@ type trace struct {
 	elem    *list.Element
 	nodes   []*node
 	outers  []*outer
+	byID    map[string][]*outer
 	groups  []*group
-}
-
-// identity is what is known under one response id. An id need not be unique: a caller, a proxy or a stub may send a constant.
-type identity struct {
-	groups []*group
-	outers []*outer
-	refs   int
+	byKey   map[groupKey]*group
+	beams   []*group
+	waiting int // spans that wait
 }
 
 // New returns an empty joiner.
 func New(cfg Config) *Joiner {
 	return &Joiner{
 		cfg: cfg, nodes: map[key]*node{}, traces: map[pcommon.TraceID]*trace{}, order: list.New(), byID: map[string]*identity{},
-		joined: map[string]struct{}{},
+		roots: map[rootKey]*group{}, joined: map[string]struct{}{},
 	}
 }
 
@@ -139,9 +137,17 @@ func (j *Joiner) Add(now time.Time, batch []Span, whole bool) Result {
 		case r == nil || r.LayerOnly:
 		case r.Layer == request.LayerEngine:
 			res.Engines = append(res.Engines, r)
-			res.Settled++
 			g := j.group(t, r)
 			g.add(r)
+			g.touched = now
+			if g.beam {
+				// What a search was asked and what it answered is known when it is over.
+				g.waiting++
+				t.waiting++
+				j.held++
+				continue
+			}
+			res.Settled++
 			if !g.dirty {
 				g.dirty = true
 				dirty = append(dirty, g)
@@ -150,20 +156,19 @@ func (j *Joiner) Add(now time.Time, batch []Span, whole bool) Result {
 			j.hold(now, t, n, r)
 		}
 	}
-	for _, t := range touched {
-		j.absorb(t)
-	}
 	for _, g := range dirty {
+		j.take(g)
 		res.Requests = append(res.Requests, j.settleGroup(g))
 	}
 	if whole {
 		for _, t := range touched {
-			j.settleOuters(t, func(*outer) bool { return true }, &res)
+			j.settleOuters(now, t, true, &res)
+			j.settleBeams(now, t, true, &res)
 		}
 	}
 	for len(j.nodes) > j.cfg.MaxSpans && j.order.Len() > 0 {
 		t := j.order.Front().Value.(*trace)
-		res.Early += t.waiting()
+		res.Early += t.waiting
 		j.drop(t, &res)
 	}
 	return res
@@ -179,7 +184,8 @@ func (j *Joiner) Expire(now time.Time) Result {
 		case age >= 2*j.cfg.Window:
 			j.drop(t, &res)
 		default:
-			j.settleOuters(t, func(o *outer) bool { return now.Sub(o.arrived) >= j.cfg.Window }, &res)
+			j.settleOuters(now, t, false, &res)
+			j.settleBeams(now, t, false, &res)
 		}
 	}
 	return res
@@ -188,6 +194,9 @@ func (j *Joiner) Expire(now time.Time) Result {
 // Drain settles everything and forgets it.
 func (j *Joiner) Drain() Result {
 	var res Result
+	for _, t := range j.traces {
+		j.mark(t)
+	}
 	for j.order.Len() > 0 {
 		j.drop(j.order.Front().Value.(*trace), &res)
 	}
@@ -208,51 +217,4 @@ func (j *Joiner) touch(now time.Time, id pcommon.TraceID, touched *[]*trace) *tr
 	}
 	t.touched = now
 	return t
-}
-
-// drop settles what a trace holds and forgets the trace.
-func (j *Joiner) drop(t *trace, res *Result) {
-	j.settleOuters(t, func(*outer) bool { return true }, res)
-	for _, n := range t.nodes {
-		delete(j.nodes, n.key)
-	}
-	for _, g := range t.groups {
-		j.release(g.id)
-	}
-	for _, o := range t.outers {
-		j.release(o.id)
-	}
-	j.order.Remove(t.elem)
-	delete(j.traces, t.id)
-}
-
-// identify returns what is known under an id and keeps it until release; nil for no id.
-func (j *Joiner) identify(id string) *identity {
-	if id == "" {
-		return nil
-	}
-	i, ok := j.byID[id]
-	if !ok {
-		i = &identity{}
-		j.byID[id] = i
-	}
-	i.refs++
-	return i
-}
-
-func (j *Joiner) release(id string) {
-	if i, ok := j.byID[id]; ok {
-		if i.refs--; i.refs <= 0 {
-			delete(j.byID, id)
-		}
-	}
-}
-
-// baseOf is the id under which a request's layers meet.
-func baseOf(r *request.Request) string {
-	if r.Layer == request.LayerEngine {
-		base, _ := dialect.BaseID(r.RequestID)
-		return base
-	}
-	return r.ResponseID
 }

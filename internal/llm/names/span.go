@@ -45,6 +45,18 @@ const (
 	Invalid           = "llmspan.invalid"
 	ClockSkew         = "llmspan.clock_skew"
 	Beam              = "llmspan.beam"
+	UserGapMax        = "llmspan.user.gap.max"
+	Chunks            = "llmspan.chunks"
+	SamplingDecision  = "llmspan.sampling.decision"
+	SamplingReason    = "llmspan.sampling.reason"
+	SamplingPartial   = "llmspan.sampling.partial"
+	SamplingIncoming  = "llmspan.sampling.incoming_weight"
+)
+
+// Values of SamplingDecision.
+const (
+	DecisionKeep = "keep"
+	DecisionDrop = "drop"
 )
 
 // Attr describes one attribute that llmspan writes.
@@ -83,5 +95,11 @@ var SpanAttributes = []Attr{
 	{Invalid, "string[]", "names of the source's figures that were rejected"},
 	{ClockSkew, "double s", "how far a layer had to be moved because hosts' clocks differ"},
 	{Beam, "bool", "one step of a beam search"},
+	{UserGapMax, "double s", "longest gap between two chunks at the outermost layer"},
+	{Chunks, "int", "chunk spans folded into this span"},
+	{SamplingDecision, "string", "keep or drop, on every span of a trace while sampling.apply is tag"},
+	{SamplingReason, "string", "name of the rule that decided"},
+	{SamplingPartial, "bool", "the span came after its trace was decided on, or the trace was cut"},
+	{SamplingIncoming, "double", "requests that the span stood for when it came in, where an SDK has sampled"},
 	{Stage, "string", "on stage child spans: the stage"},
 }

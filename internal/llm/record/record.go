@@ -98,7 +98,7 @@ func attributes(q *join.Logical, a pcommon.Map) {
 	}{
 		{names.Ingress, r.Ingress}, {names.Admission, r.Admission}, {names.Queue, r.Queue}, {names.KVTransfer, r.KVTransfer},
 		{names.Prefill, r.Prefill}, {names.Decode, r.Decode}, {names.Return, r.Return}, {names.TTFT, r.TTFT}, {names.TPOT, q.TPOT},
-		{names.E2E, e2e}, {names.UserTTFT, r.UserTTFT}, {names.UserE2E, r.UserE2E}, {names.ClockSkew, r.ClockSkew},
+		{names.E2E, e2e}, {names.UserTTFT, r.UserTTFT}, {names.UserE2E, r.UserE2E}, {names.UserGapMax, r.UserGapMax}, {names.ClockSkew, r.ClockSkew},
 	} {
 		if f.v.Known {
 			a.PutDouble(f.k, f.v.Value)
@@ -110,6 +110,13 @@ func attributes(q *join.Logical, a pcommon.Map) {
 	}
 	if r.FinishReason != "" {
 		a.PutEmptySlice(names.FinishReasons).AppendEmpty().SetStr(r.FinishReason)
+	}
+	if r.UserTTFTEstimated {
+		a.PutBool(names.UserTTFTEstimated, true)
+	}
+	if r.Decision != "" {
+		a.PutStr(names.SamplingDecision, r.Decision)
+		a.PutStr(names.SamplingReason, r.Rule)
 	}
 	if r.Beam {
 		a.PutBool(names.Beam, true)

@@ -76,10 +76,10 @@ func Place(r *request.Request) Placed {
 	var first pcommon.Timestamp
 	switch {
 	case r.TTFT.Known:
-		first = clamp(r.Start+nanos(r.TTFT.Value), r.Start, r.End)
+		first = after(r.Start, nanos(r.TTFT.Value), r.End)
 	case r.Prefill.Known && !r.NoFirstToken:
 		// The wall clock's figure was missing or rejected; the core's own are left.
-		first = clamp(r.Start+queue+prefill, r.Start, r.End)
+		first = after(after(r.Start, queue, r.End), prefill, r.End)
 	default:
 		// No first token: the request ended on its way to the engine's core.
 		p.add(Admission, r.Start, r.End, false)
@@ -94,9 +94,9 @@ func Place(r *request.Request) Placed {
 	last := r.End
 	switch {
 	case r.Decode.Known:
-		last = clamp(first+nanos(r.Decode.Value), first, r.End)
+		last = after(first, nanos(r.Decode.Value), r.End)
 	case r.E2E.Known:
-		last = clamp(r.Start+nanos(r.E2E.Value), first, r.End)
+		last = max(first, after(r.Start, nanos(r.E2E.Value), r.End))
 	}
 	p.FirstToken, p.LastToken = first, last
 
@@ -136,13 +136,13 @@ type Surround struct {
 func Enclose(e Enclosure, engineStart, engineEnd, lastToken pcommon.Timestamp) Surround {
 	var s Surround
 	if e.Start > engineStart {
-		s.Skew = request.Some(seconds(e.Start - engineStart))
-		s.Ingress = request.Some(0.0)
-		s.IngressStage = Stage{Name: Ingress, Start: engineStart, End: engineStart, Outer: true}
-	} else {
-		s.Ingress = request.Some(seconds(engineStart - e.Start))
-		s.IngressStage = Stage{Name: Ingress, Start: e.Start, End: engineStart, Outer: true}
+		// The layer's clock is ahead by no less. All of it is moved, so that its stages still sum to its length.
+		skew := e.Start - engineStart
+		s.Skew = request.Some(seconds(skew))
+		e.Start, e.End = engineStart, e.End-min(skew, e.End)
 	}
+	s.Ingress = request.Some(seconds(engineStart - e.Start))
+	s.IngressStage = Stage{Name: Ingress, Start: e.Start, End: engineStart, Outer: true}
 	if e.End >= engineEnd {
 		s.Return = request.Some(seconds(e.End - lastToken))
 		s.ReturnStage = Stage{Name: Return, Start: lastToken, End: e.End, Outer: true}
@@ -208,20 +208,18 @@ func nanos(s float64) pcommon.Timestamp {
 
 func seconds(d pcommon.Timestamp) float64 { return float64(d) / 1e9 }
 
-// before is t − d, at the earliest floor.
+// before is t − d, at the earliest floor; t is not before floor.
 func before(t, d, floor pcommon.Timestamp) pcommon.Timestamp {
-	if t < floor+d || floor+d < floor {
+	if d > t-floor {
 		return floor
 	}
 	return t - d
 }
 
-func clamp(t, low, high pcommon.Timestamp) pcommon.Timestamp {
-	switch {
-	case t < low:
-		return low
-	case t > high:
-		return high
+// after is t + d, at the latest ceiling; t is not after ceiling. Neither sum can overflow.
+func after(t, d, ceiling pcommon.Timestamp) pcommon.Timestamp {
+	if d > ceiling-t {
+		return ceiling
 	}
-	return t
+	return t + d
 }

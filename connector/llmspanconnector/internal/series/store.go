@@ -91,7 +91,8 @@ func (s *Store) Observe(id names.MetricID, r *request.Request, labels []measure.
 		}
 	case names.Histogram:
 		se.hist.observe(value, weight)
-		if !se.exemplar.set || value > se.exemplar.value {
+		// An exemplar points to a trace that will exist.
+		if r.Decision != names.DecisionDrop && (!se.exemplar.set || value > se.exemplar.value) {
 			se.exemplar = exemplar{value: value, trace: r.TraceID, span: r.SpanID, at: s.now, set: true}
 		}
 	}
