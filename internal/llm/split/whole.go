@@ -50,7 +50,7 @@ type WholeFacts struct {
 // something is missing for all that is known, so that nothing is concluded from what they lack.
 func (w *Whole) Traces(now time.Time, td ptrace.Traces, cut map[pcommon.TraceID]bool, decide Decide) WholeFacts {
 	f := WholeFacts{Kept: map[string]int{}, DroppedTraces: map[string]int{}}
-	b := read(td, &f.Facts, true)
+	b := read(td, true)
 	traces := w.index(td, b)
 	for i := range b.items {
 		if it := &b.items[i]; it.req.Layer == request.LayerEngine {

@@ -78,7 +78,7 @@ func newWhole() *Whole {
 	return NewWhole(WholeOptions{Options: Options{StageSpans: true}, FoldChunks: true, Tag: true})
 }
 
-func find(td ptrace.Traces, id byte) (out ptrace.Span, ok bool) {
+func findSpan(td ptrace.Traces, id byte) (out ptrace.Span, ok bool) {
 	for _, rs := range td.ResourceSpans().All() {
 		for _, ss := range rs.ScopeSpans().All() {
 			for _, s := range ss.Spans().All() {
@@ -93,7 +93,7 @@ func find(td ptrace.Traces, id byte) (out ptrace.Span, ok bool) {
 
 func attr(t *testing.T, td ptrace.Traces, id byte, key string) any {
 	t.Helper()
-	s, ok := find(td, id)
+	s, ok := findSpan(td, id)
 	require.True(t, ok, "span %d", id)
 	return s.Attributes().AsRaw()[key]
 }
@@ -109,7 +109,7 @@ func TestAStreamBehindAnASGIGateway(t *testing.T) {
 	f := whole(newWhole(), tr, keepAll)
 	assert.Equal(t, 5, f.Chunks)
 	assert.EqualValues(t, 5, attr(t, tr.td, 1, "llmspan.chunks"))
-	_, there := find(tr.td, 10)
+	_, there := findSpan(tr.td, 10)
 	assert.False(t, there, "a chunk is folded into its parent")
 	assert.InDelta(t, .010, attr(t, tr.td, 3, "llmspan.ingress.duration"), 1e-9)
 	assert.InDelta(t, .040, attr(t, tr.td, 3, "llmspan.return.duration"), 1e-6, "last token at 260, gateway's end at 300")
@@ -124,7 +124,7 @@ func TestAStreamBehindAnASGIGateway(t *testing.T) {
 // assertPartition holds the stage spans of a trace with one engine span to its outermost span, to the nanosecond.
 func assertPartition(t *testing.T, td ptrace.Traces, outermost byte) {
 	t.Helper()
-	outer, ok := find(td, outermost)
+	outer, ok := findSpan(td, outermost)
 	require.True(t, ok)
 	var sum, n int64
 	for _, rs := range td.ResourceSpans().All() {
@@ -239,7 +239,7 @@ func TestDroppedTracesAreMarkedOrRemoved(t *testing.T) {
 	assert.Equal(t, 2, tr.td.SpanCount())
 	for _, id := range []byte{1, 3} {
 		assert.Equal(t, "drop", attr(t, tr.td, id, "llmspan.sampling.decision"))
-		s, _ := find(tr.td, id)
+		s, _ := findSpan(tr.td, id)
 		assert.Empty(t, s.TraceState().AsRaw(), "a dropped span keeps the weight that it came with")
 	}
 	tr = newTree(1)
@@ -261,7 +261,7 @@ func TestEverySpanOfAKeptTraceCarriesTheSameThreshold(t *testing.T) {
 		tr.id[i] = 0xff
 	}
 	for _, id := range []byte{1, 3} {
-		s, _ := find(tr.td, id)
+		s, _ := findSpan(tr.td, id)
 		s.SetTraceID(tr.id)
 	}
 	whole(newWhole(), tr, func(pcommon.TraceID, *sampling.Trace) sampling.Decision {
