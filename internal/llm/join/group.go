@@ -46,6 +46,7 @@ type group struct {
 
 	dirty    bool
 	settled  bool
+	retry    bool   // another attempt at its call was counted
 	under    *outer // a request that was counted before this engine's span came
 	reported totals
 }
@@ -234,7 +235,7 @@ func (g *group) totals() totals {
 func (j *Joiner) settleGroup(g *group) Logical {
 	g.dirty = false
 	all := g.totals()
-	l := Logical{Request: g.merged, Sequences: g.spans, TPOT: g.tpot, First: !g.settled && g.under == nil}
+	l := Logical{Request: g.merged, Sequences: g.spans, TPOT: g.tpot, First: !g.settled && g.under == nil && !g.retry}
 	if g.under != nil && g.under.tokensCounted {
 		// The layer above was counted with its own figures, because this span came late.
 		all = totals{}
