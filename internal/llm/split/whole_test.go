@@ -283,11 +283,21 @@ func TestEverySpanOfAKeptTraceCarriesTheSameThreshold(t *testing.T) {
 }
 
 func TestAnAttributeRuleMatchesSpanResourceAndCapturedHeader(t *testing.T) {
-	w := NewWhole(WholeOptions{Tag: true, Matches: []Match{{Key: "http.request.header.x_team", Values: map[string]struct{}{"vip": {}}}}})
+	rules := []Match{
+		{Key: "never", Values: map[string]struct{}{"": {}}},
+		{Key: "http.request.header.x_team", Values: map[string]struct{}{"vip": {}}},
+		{Key: "service.name", Values: map[string]struct{}{"gw": {}, "other": {}}},
+	}
 	tr := newTree(1)
 	gw := tr.gateway(1, 0, 300, 200)
 	gw.Attributes().PutEmptySlice("http.request.header.x_team").AppendEmpty().SetStr("vip")
-	var got bool
-	whole(w, tr, func(id pcommon.TraceID, t *sampling.Trace) sampling.Decision { got = t.Match(0); return keepAll(id, t) })
-	assert.True(t, got)
+	Matches(tr.td, rules)
+	gw.Attributes().Remove("http.request.header.x_team") // it is text, and goes before the trace is held
+	var got []bool
+	whole(newWhole(), tr, func(id pcommon.TraceID, t *sampling.Trace) sampling.Decision {
+		got = []bool{t.Match(0), t.Match(1), t.Match(2)}
+		return keepAll(id, t)
+	})
+	assert.Equal(t, []bool{false, true, true}, got)
+	assert.Nil(t, attr(t, tr.td, 1, "llmspan.sampling.matched"), "it does not leave the processor")
 }
