@@ -24,6 +24,8 @@ type WholeOptions struct {
 	// Matches are the attributes of the sampler's rules: rule i claims a trace when a span, or its resource, has attribute Key with one
 	// of Values.
 	Matches []Match
+	// Links, when set, joins layers that came in different traces. All that share traces of one request share it.
+	Links *Links
 }
 
 // Match is the attribute of one rule.
@@ -68,6 +70,7 @@ func (w *Whole) Traces(now time.Time, td ptrace.Traces, cut map[pcommon.TraceID]
 	for _, t := range traces {
 		w.outcome(now, t, cut[t.id])
 		w.lone(t)
+		w.link(now, t)
 	}
 	drop := map[pcommon.TraceID]bool{}
 	decisions := make(map[pcommon.TraceID]sampling.Decision, len(traces))
