@@ -25,7 +25,7 @@ LDFLAGS  := -s -w -extldflags=-Wl,-z,lazy
 SOURCES  := $(shell find . \( -name '.?*' -o -name '_*' -o -name testdata -o -name tools \) -prune -o \
             -type f \( -name '*.go' ! -name '*_test.go' -o -path './distributions/*.yaml' \) -print)
 
-.PHONY: help run replay test test-e2e test-kubernetes bench-tiers unit race bench lint fmt layers validate generate check-generated golden fuzz build all clean prerequisites
+.PHONY: help run demo replay test test-e2e test-kubernetes bench-tiers unit race bench lint fmt layers validate generate check-generated golden fuzz build all clean prerequisites
 
 help: ## print this
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,6 +44,9 @@ $(BIN): builder-config.yaml go.mod go.sum tools/ocb/go.mod $(SOURCES) | prerequi
 
 run: build ## build and start builtin:standalone; says where to point an engine and where to look
 	@scripts/run $(BIN)
+
+demo: build ## build and start builtin:demo: a simulated installation with a fault every two minutes
+	$(BIN) --config builtin:demo
 
 replay: | prerequisites ## send recorded OTLP/JSON lines to a running collector: make replay FILES="a.jsonl b.jsonl" [ENDPOINT=url]
 	@mkdir -p bin

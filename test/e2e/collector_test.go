@@ -113,7 +113,6 @@ type setup struct {
 	OTLP, Scrape, Health, Telemetry int // ports
 	Sink                            string
 	Backends                        *backends // nil: only the sink
-	Jaeger                          string    // OTLP/HTTP address
 	Mode                            mode
 	Double                          bool   // one request is sent twice; a planted fault
 	Transform                       string // a transform processor's statements on what comes in; a planted fault
@@ -148,9 +147,6 @@ exporters:
   otlp_http/metrics: {metrics_endpoint: "{{.VictoriaMetrics}}/opentelemetry/v1/metrics", compression: none}
   otlp_http/logs: {logs_endpoint: "{{.VictoriaLogs}}/insert/opentelemetry/v1/logs", compression: none}
 {{- end}}
-{{- if .Jaeger}}
-  otlp_http/jaeger: {endpoint: "{{.Jaeger}}", compression: none}
-{{- end}}
 extensions:
   health_check: {endpoint: "127.0.0.1:{{.Health}}"}
 service:
@@ -161,7 +157,7 @@ service:
       readers: [{pull: {exporter: {prometheus: {host: 127.0.0.1, port: {{.Telemetry}}}}}}]
   pipelines:
     traces/in: {receivers: [otlp], processors: [memory_limiter, {{if .Transform}}transform/planted, {{end}}llmspan], exporters: [llmspan]}
-    traces/out: {receivers: [llmspan], {{if .TransformOut}}processors: [transform/out], {{end}}exporters: [otlp_http/sink{{if .Jaeger}}, otlp_http/jaeger{{end}}]}
+    traces/out: {receivers: [llmspan], {{if .TransformOut}}processors: [transform/out], {{end}}exporters: [otlp_http/sink]}
 {{- if .Backends}}
     metrics: {receivers: [llmspan], exporters: [prometheus, prometheus_remote_write, otlp_http/metrics]}
     logs: {receivers: [llmspan], exporters: [otlp_http/logs, otlp_http/sink]}

@@ -39,7 +39,7 @@ func (b backends) paths() []path {
 		{"scraped", b.prometheus, prom("scrape")},
 		{"remote write", b.prometheus, prom("remote_write")},
 		{"OTLP", b.victoriaMetrics, func(metric, suffix, service, more string) string {
-			return fmt.Sprintf(`{__name__=%q,"service.name"=~%q%s}`, metric+suffix, service, strings.ReplaceAll(more, "llm_status", `"llm.status"`))
+			return fmt.Sprintf(`{__name__=%q,"service.name"=~%q%s}`, metric+suffix, service, strings.NewReplacer("llm_status", `"llm.status"`, "llm_estimated", `"llm.estimated"`).Replace(more))
 		}},
 	}
 }
@@ -80,9 +80,46 @@ func (p path) metrics(r *report, m mode, truths []sim.Truth) {
 		p.quantiles(r, what, engine, names.ServerTPOT, want.tpotValues)
 	}
 	if m.whole {
+		p.userSide(r, truths, sum)
 		for status, want := range statuses(truths) {
 			r.equal(p.name+": requests that are "+status, sum("llm.requests", "", "sim-.*", `,llm_status="`+status+`"`), want)
 		}
+	}
+}
+
+// userSide compares what only whole traces tell: the outermost layer's vantage, of requests that an engine answered.
+func (p path) userSide(r *report, truths []sim.Truth, sum func(metric, suffix, service, more string) float64) {
+	var requests, e2e, ingress, measured, ttft float64
+	for i := range truths {
+		x := &truths[i]
+		if len(x.Sequences) == 0 {
+			continue
+		}
+		requests++
+		e2e += x.Outer.End.Sub(x.Outer.Start).Seconds()
+		first := x.Sequences[0].Start
+		for _, q := range x.Sequences {
+			if q.Start.Before(first) {
+				first = q.Start
+			}
+		}
+		ingress += first.Sub(x.Outer.Start).Seconds()
+		if x.Stream && (x.Client || x.Chunks) {
+			measured++
+			ttft += x.UserTTFT.Float()
+		}
+	}
+	const engines = "sim-chat|sim-reason"
+	r.equal(p.name+": user durations", sum("llm.user.request.duration", "_count", engines, ""), requests)
+	r.near(p.name+": sum of user durations", sum("llm.user.request.duration", "_sum", engines, ""), e2e, requests)
+	r.equal(p.name+": ingress durations", sum("llm.ingress.duration", "_count", engines, ""), requests)
+	r.near(p.name+": sum of ingress durations", sum("llm.ingress.duration", "_sum", engines, ""), ingress, requests)
+	measuredTTFT := `,llm_estimated="false"`
+	r.equal(p.name+": measured user TTFTs", sum("llm.user.time_to_first_token", "_count", engines, measuredTTFT), measured)
+	// A gateway sees the first token, and the request, up to a network's way from the user.
+	got := sum("llm.user.time_to_first_token", "_sum", engines, measuredTTFT)
+	if d := ttft - got; d < -0.001*measured || d > 0.002*measured {
+		r.add("%s: sum of measured user TTFTs: %v, the truth is %v (%v of them)", p.name, got, ttft, measured)
 	}
 }
 
@@ -106,22 +143,17 @@ func (p path) quantiles(r *report, what, engine string, id names.MetricID, sorte
 	}
 }
 
-// statuses are the requests by status that a reader of whole traces must come to. A refused call is an error where an SDK's span
-// says so; an HTTP span alone does not count a 4xx as one.
+// statuses are the requests by status that a reader of whole traces must come to. A refused call is an error (client_errors).
 func statuses(truths []sim.Truth) map[string]float64 {
 	n := map[string]float64{"ok": 0, "error": 0, "cancelled": 0, "unknown": 0}
 	for i := range truths {
 		x := &truths[i]
-		if x.Seen.Spans == 0 {
-			continue
-		}
-		switch status := x.Seen.Status; {
-		case status == sim.StatusRefused && x.Client:
+		switch {
+		case x.Seen.Spans == 0:
+		case x.Seen.Status == sim.StatusRefused:
 			n["error"]++
-		case status == sim.StatusRefused:
-			n["unknown"]++
 		default:
-			n[string(status)]++
+			n[string(x.Seen.Status)]++
 		}
 	}
 	return n

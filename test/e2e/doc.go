@@ -4,5 +4,5 @@
 // The tests are behind the build tag e2e and run by `make test-e2e`. Every process is a child of the test on a free port of
 // 127.0.0.1. OTELCOL_LLM_BIN is the binary (bin/otelcol-llm), OTELCOL_LLM_BACKENDS the folder of the built backends
 // (.cache/backends), OTELCOL_LLM_SHARED the folder that holds the recordings (../shared), OTELCOL_LLM_E2E_SECONDS how long the
-// traffic lasts (60), OTELCOL_LLM_E2E_JAEGER a Jaeger v2 binary, which is left out when this is empty.
+// traffic lasts (60). Traces are compared at an OTLP receiver of the test, span by span.
 package e2e

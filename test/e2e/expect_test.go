@@ -21,8 +21,12 @@ type mode struct {
 
 var (
 	stateless = mode{name: "stateless", processor: "{}"}
-	// Every trace is kept, so that all of them can be compared.
-	assembled = mode{name: "assembled", processor: "{sampling: {enabled: true, apply: tag, baseline_ratio: 1, decision_delay: 2s}}", whole: true}
+	// Every trace is kept, so that all of them can be compared. Refused calls (4xx) count as errors: otherwise those that only an
+	// HTTP span tells of are no requests.
+	assembled = mode{
+		name: "assembled", whole: true,
+		processor: "{sampling: {enabled: true, apply: tag, baseline_ratio: 1, decision_delay: 2s, idle_timeout: 10s, client_errors: true}}",
+	}
 )
 
 // engineSums are the figures of one engine's sequences, as the truth has them.

@@ -137,8 +137,8 @@ func TestASIGTERMUnderLoadLosesNothingThatWasAcknowledged(t *testing.T) {
 	}
 }
 
-// portPattern finds the ports of addresses in a shipped configuration.
-var portPattern = regexp.MustCompile(`:(\d{4,5})\b`)
+// portPattern finds the ports of addresses in a shipped configuration: host:4317, or the default of a variable, :-4317.
+var portPattern = regexp.MustCompile(`(:-?)(\d{4,5})\b`)
 
 // Every shipped configuration starts, takes traces, and stops cleanly. The ports are replaced by free ones, nothing else.
 func TestShippedConfigurationsStartAndStop(t *testing.T) {
@@ -151,10 +151,11 @@ func TestShippedConfigurationsStartAndStop(t *testing.T) {
 			require.NoError(t, err)
 			ports := map[string]int{}
 			config := portPattern.ReplaceAllStringFunc(string(raw), func(m string) string {
-				if ports[m[1:]] == 0 {
-					ports[m[1:]] = freePort(t)
+				digits := strings.TrimLeft(m, ":-")
+				if ports[digits] == 0 {
+					ports[digits] = freePort(t)
 				}
-				return ":" + strconv.Itoa(ports[m[1:]])
+				return strings.TrimSuffix(m, digits) + strconv.Itoa(ports[digits])
 			})
 			data := t.TempDir()
 			c := start(t, "otelcol-llm", binary(t), []string{"OTELCOL_LLM_DATA=" + data},

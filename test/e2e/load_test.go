@@ -38,17 +38,18 @@ func load() sim.Config {
 		e := &c.Engines[i]
 		e.Prompt = sim.Lengths{Median: 120, Sigma: 0.7, Min: 4, Max: 4000}
 		e.Output = sim.Lengths{Median: 25, Sigma: 0.7, Min: 1, Max: 400}
-		e.StepBase, e.StepPerSequence = 6*time.Millisecond, 20*time.Microsecond
+		e.StepPerSequence = 20 * time.Microsecond
 	}
-	c.Engines[0].Name, c.Engines[0].MaxNumSeqs = "sim-chat", 48
-	c.Engines[1].Name, c.Engines[1].MaxNumSeqs, c.Engines[1].PrefillRate = "sim-reason", 24, 30000
+	chat, reason := &c.Engines[0], &c.Engines[1]
+	chat.Name, chat.MaxNumSeqs, chat.StepBase, chat.PrefillRate = "sim-chat", 56, 5*time.Millisecond, 120000
+	reason.Name, reason.MaxNumSeqs, reason.StepBase, reason.PrefillRate = "sim-reason", 32, 6*time.Millisecond, 40000
 	c.Mix.Choices, c.Mix.Prompts, c.Mix.Beam, c.Mix.Abort, c.Mix.Refused = 0.05, 0.05, 0.01, 0.03, 0.02
 	c.Gateway.Name, c.Client.Name = "sim-gateway", "sim-app"
 	c.Gateway.Chunks = 0.05
 	c.Faults = []sim.Fault{
 		{Kind: sim.FaultGateway5xx, At: 8 * time.Second, For: time.Second, Factor: 0.3},
 		{Kind: sim.FaultSlowPrefill, At: 12 * time.Second, For: 2 * time.Second, Engine: "sim-chat", Factor: 3},
-		{Kind: sim.FaultKVPressure, At: 20 * time.Second, For: 4 * time.Second, Engine: "sim-reason", Factor: 0.97},
+		{Kind: sim.FaultKVPressure, At: 20 * time.Second, For: 4 * time.Second, Engine: "sim-reason", Factor: 0.99},
 		{Kind: sim.FaultEngineCrash, At: 28 * time.Second, For: 2 * time.Second, Engine: "sim-reason"},
 	}
 	return c

@@ -82,6 +82,9 @@ type node struct {
 	key
 	parent pcommon.SpanID
 	outer  *outer // a client's or gateway's request span
+	call   bool   // a layer that stands around one call, request span or plain
+	// answered: an engine's call below it was counted for it.
+	answered bool
 }
 
 // trace is what is remembered of one trace.
@@ -130,7 +133,7 @@ func (j *Joiner) Add(now time.Time, batch []Span, whole bool) Result {
 			continue
 		}
 		t := j.touch(now, s.TraceID, &touched)
-		n := &node{key: k, parent: s.ParentID}
+		n := &node{key: k, parent: s.ParentID, call: s.Request != nil && s.Request.Layer != request.LayerEngine}
 		j.nodes[k] = n
 		t.nodes = append(t.nodes, n)
 		switch r := s.Request; {
@@ -158,6 +161,9 @@ func (j *Joiner) Add(now time.Time, batch []Span, whole bool) Result {
 	}
 	for _, g := range dirty {
 		j.take(g)
+		if whole {
+			g.retry = g.retry || !g.settled && j.attempted(g)
+		}
 		res.Requests = append(res.Requests, j.settleGroup(g))
 	}
 	if whole {
@@ -172,6 +178,29 @@ func (j *Joiner) Add(now time.Time, batch []Span, whole bool) Result {
 		j.drop(t, &res)
 	}
 	return res
+}
+
+// attempted tells whether another call of an engine was counted for the call that stands around this one: a gateway that retried, or fell
+// back. The outermost layer around a call decides. Only a whole trace shows it.
+func (j *Joiner) attempted(g *group) bool {
+	var top *node
+	k := key{g.trace.id, g.parent}
+	for start, hops := k, 0; hops < maxDepth && (hops == 0 || k != start); hops++ {
+		n, ok := j.nodes[k]
+		if !ok {
+			break
+		}
+		if n.call {
+			top = n
+		}
+		k.span = n.parent
+	}
+	if top == nil {
+		return false
+	}
+	was := top.answered
+	top.answered = true
+	return was
 }
 
 // Expire settles what has waited long enough at now, and forgets what is older.

@@ -65,7 +65,7 @@ type id struct {
 // Traces works on td in place.
 func Traces(td ptrace.Traces, o Options) Facts {
 	var f Facts
-	b := read(td, &f, false)
+	b := read(td, false)
 	if b.engines > 0 {
 		for i := range b.items {
 			if it := &b.items[i]; it.req.Layer == request.LayerEngine && !it.req.Processed {
@@ -79,7 +79,11 @@ func Traces(td ptrace.Traces, o Options) Facts {
 	}
 	for i := range b.items {
 		it := &b.items[i]
-		if it.req.Processed || it.req.Tentative {
+		if it.req.Tentative {
+			continue // it turned out to enclose no call
+		}
+		f.Requests[it.req.Layer]++
+		if it.req.Processed {
 			continue
 		}
 		f.reject(&it.req)
@@ -95,10 +99,14 @@ func Traces(td ptrace.Traces, o Options) Facts {
 // the rest follow when it is whole.
 func Recognise(td ptrace.Traces, o Options) Facts {
 	var f Facts
-	b := read(td, &f, false)
+	b := read(td, false)
 	for i := range b.items {
 		it := &b.items[i]
-		if it.req.Processed || it.req.Tentative {
+		if it.req.Tentative {
+			continue
+		}
+		f.Requests[it.req.Layer]++
+		if it.req.Processed {
 			continue
 		}
 		f.reject(&it.req)
@@ -124,7 +132,7 @@ func rewrite(it *item, o Options) {
 }
 
 // read recognises the spans of a batch.
-func read(td ptrace.Traces, f *Facts, whole bool) *batch {
+func read(td ptrace.Traces, whole bool) *batch {
 	b := &batch{whole: whole}
 	for i := range td.ResourceSpans().Len() {
 		rs := td.ResourceSpans().At(i)
@@ -141,9 +149,6 @@ func read(td ptrace.Traces, f *Facts, whole bool) *batch {
 				if !ok {
 					b.noteLifecycle(span)
 					continue
-				}
-				if !r.Tentative {
-					f.Requests[r.Layer]++
 				}
 				if r.Layer == request.LayerEngine {
 					b.engines++
@@ -192,6 +197,9 @@ func (b *batch) useLifecycle(it *item) {
 		if !to.Known {
 			*to = d
 		}
+	}
+	if it.req.OwnStages {
+		dialect.Complete(&it.req)
 	}
 }
 
