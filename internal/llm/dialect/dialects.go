@@ -66,7 +66,11 @@ var recognisers = []recogniser{
 //
 // The result aliases strings of the span and no other memory of it.
 func Read(span ptrace.Span, res *request.Source) (r request.Request, ok bool) {
-	var s source
+	s := sources.Get().(*source)
+	defer func() {
+		s.clear()
+		sources.Put(s)
+	}()
 	s.span, s.res = span, res
 	s.walk(span.Attributes())
 	r = request.Request{
@@ -77,7 +81,7 @@ func Read(span ptrace.Span, res *request.Source) (r request.Request, ok bool) {
 	}
 	s.decision(&r)
 	for i := 0; i < len(recognisers); i++ {
-		switch recognisers[i].recognise(&s, &r) {
+		switch recognisers[i].recognise(s, &r) {
 		case aRequest:
 			if r.Dialect == "" {
 				r.Dialect = recognisers[i].name

@@ -2,6 +2,7 @@ package dialect
 
 import (
 	"fmt"
+	"sync"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
@@ -123,9 +124,8 @@ func merge(tables ...map[string]spelling) map[string]spelling {
 
 // slots is what one walk over a span's attributes found. It aliases the span.
 type slots struct {
-	values [numFields]pcommon.Value
-	rank   [numFields]uint8 // 0: absent, else rank + 1
-
+	values [numFields]pcommon.Value // valid where rank is not 0
+	rank   [numFields]uint8         // 0: absent, else rank + 1
 }
 
 func (s *slots) has(f field) bool { return s.rank[f] != 0 }
@@ -150,3 +150,16 @@ type source struct {
 	span ptrace.Span
 	res  *request.Source
 }
+
+// clear forgets the span. Only what is set is written: the whole is a kilobyte of pointers, which the garbage collector would note.
+func (s *source) clear() {
+	for f := range s.rank {
+		if s.rank[f] != 0 {
+			s.rank[f], s.values[f] = 0, pcommon.Value{}
+		}
+	}
+	s.span, s.res = ptrace.Span{}, nil
+}
+
+// sources are reused: a source is more than a kilobyte, and the recognisers, which are called through a table, make it escape.
+var sources = sync.Pool{New: func() any { return new(source) }}
