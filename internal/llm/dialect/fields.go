@@ -117,7 +117,6 @@ func merge(tables ...map[string]spelling) map[string]spelling {
 type slots struct {
 	values [numFields]pcommon.Value
 	rank   [numFields]uint8 // 0: absent, else rank + 1
-
 }
 
 func (s *slots) has(f field) bool { return s.rank[f] != 0 }

@@ -7,6 +7,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/otelcol-llm/otelcol-llm/internal/llm/dialect"
+	"github.com/otelcol-llm/otelcol-llm/internal/llm/names"
 	"github.com/otelcol-llm/otelcol-llm/internal/llm/request"
 	"github.com/otelcol-llm/otelcol-llm/internal/llm/stage"
 )
@@ -46,7 +47,7 @@ type item struct {
 
 // batch is the working state of one call.
 type batch struct {
-	items []item
+	items []*item
 	// outers says whether the batch holds a layer that could enclose an engine's span.
 	outers  bool
 	engines int
@@ -64,8 +65,8 @@ func Traces(td ptrace.Traces, o Options) Facts {
 	var f Facts
 	b := read(td)
 	if b.engines > 0 {
-		for i := range b.items {
-			if it := &b.items[i]; it.req.Layer == request.LayerEngine && !it.req.Processed {
+		for _, it := range b.items {
+			if it.req.Layer == request.LayerEngine && !it.req.Processed {
 				b.useLifecycle(it)
 				it.placed = stage.Place(&it.req)
 			}
@@ -74,8 +75,7 @@ func Traces(td ptrace.Traces, o Options) Facts {
 			b.enclose(td, &f)
 		}
 	}
-	for i := range b.items {
-		it := &b.items[i]
+	for _, it := range b.items {
 		if it.req.Tentative {
 			continue // it turned out to enclose no call
 		}
@@ -120,7 +120,7 @@ func read(td ptrace.Traces) *batch {
 				} else {
 					b.outers = true
 				}
-				b.items = append(b.items, item{span: span, at: i, req: r})
+				b.items = append(b.items, &item{span: span, at: i, req: r})
 			}
 		}
 	}
@@ -172,8 +172,7 @@ func (b *batch) useLifecycle(it *item) {
 func (b *batch) addStages(td ptrace.Traces) int {
 	n := 0
 	scopes := map[int]ptrace.SpanSlice{}
-	for i := range b.items {
-		it := &b.items[i]
+	for _, it := range b.items {
 		if it.req.Layer != request.LayerEngine || it.req.Processed || it.req.OwnStages {
 			continue
 		}
@@ -185,8 +184,7 @@ func (b *batch) addStages(td ptrace.Traces) int {
 			n++
 		}
 	}
-	for i := range b.items {
-		it := &b.items[i]
+	for _, it := range b.items {
 		for _, s := range it.outerStages() {
 			appendStage(scope(td, scopes, it.at), it.span, s)
 			n++
@@ -216,5 +214,6 @@ func appendStage(to ptrace.SpanSlice, parent ptrace.Span, s stage.Stage) {
 	span.SetKind(ptrace.SpanKindInternal)
 	span.SetStartTimestamp(s.Start)
 	span.SetEndTimestamp(s.End)
-	span.Attributes().PutStr("llmspan.stage", s.Name.String())
+	span.Attributes().EnsureCapacity(1)
+	span.Attributes().PutStr(names.Stage, s.Name.String())
 }
