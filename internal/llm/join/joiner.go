@@ -84,21 +84,6 @@ type node struct {
 	outer  *outer // a client's or gateway's request span
 }
 
-// trace is what is remembered of one trace.
-type trace struct {
-	id      pcommon.TraceID
-	touched time.Time
-	batch   uint64
-	elem    *list.Element
-	nodes   []*node
-	outers  []*outer
-	byID    map[string][]*outer
-	groups  []*group
-	byKey   map[groupKey]*group
-	beams   []*group
-	waiting int // spans that wait
-}
-
 // New returns an empty joiner.
 func New(cfg Config) *Joiner {
 	return &Joiner{
