@@ -87,21 +87,6 @@ type node struct {
 	answered bool
 }
 
-// trace is what is remembered of one trace.
-type trace struct {
-	id      pcommon.TraceID
-	touched time.Time
-	batch   uint64
-	elem    *list.Element
-	nodes   []*node
-	outers  []*outer
-	byID    map[string][]*outer
-	groups  []*group
-	byKey   map[groupKey]*group
-	beams   []*group
-	waiting int // spans that wait
-}
-
 // New returns an empty joiner.
 func New(cfg Config) *Joiner {
 	return &Joiner{
