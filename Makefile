@@ -25,7 +25,7 @@ LDFLAGS  := -s -w -extldflags=-Wl,-z,lazy
 SOURCES  := $(shell find . \( -name '.?*' -o -name '_*' -o -name testdata -o -name tools \) -prune -o \
             -type f \( -name '*.go' ! -name '*_test.go' -o -path './distributions/*.yaml' \) -print)
 
-.PHONY: help run demo replay test test-e2e unit race bench lint fmt layers validate generate check-generated golden fuzz build all clean prerequisites
+.PHONY: help run demo replay test test-e2e test-kubernetes bench-tiers unit race bench lint fmt layers validate generate check-generated golden fuzz build all clean prerequisites
 
 help: ## print this
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -77,9 +77,23 @@ $(BACKENDS): tools/backends/go.mod tools/backends/go.sum | prerequisites
 	@mkdir -p .cache/backends
 	go build -modfile=tools/backends/go.mod -ldflags='-s -w' -o $@ $(PACKAGE)
 
-# Two to five minutes. Needs the packages prometheus and prometheus-alertmanager; their services need not run.
+# Five to eight minutes. Needs the packages prometheus and prometheus-alertmanager; their services need not run.
 test-e2e: build $(BACKENDS) ## the built binary under simulated and recorded traffic, compared with the truth on real backends
-	OTELCOL_LLM_BIN="$(CURDIR)/$(BIN)" OTELCOL_LLM_BACKENDS="$(CURDIR)/.cache/backends" go test -count=1 -timeout 20m -tags=grpcnotrace,e2e -v ./test/e2e
+	OTELCOL_LLM_BIN="$(CURDIR)/$(BIN)" OTELCOL_LLM_BACKENDS="$(CURDIR)/.cache/backends" go test -count=1 -timeout 20m -tags=grpcnotrace,e2e -p 1 -v ./test/e2e ./test/tiers
+
+# Throughput and sizing of both tiers (docs/deployment.md); ten minutes.
+bench-tiers: build ## two tiers at fixed rates: nothing lost, CPU and memory of each
+	OTELCOL_LLM_BIN="$(CURDIR)/$(BIN)" OTELCOL_LLM_SIZING=1 go test -count=1 -timeout 30m -tags=grpcnotrace,e2e -v -run '^TestSizing' ./test/tiers
+
+# etcd and Kubernetes' API server in a tools module of their own: five minutes to build, a gigabyte of build cache. Without cgo, as they are
+# released.
+KUBEAPI := .cache/kubeapi/etcd .cache/kubeapi/apiserver
+$(KUBEAPI): .cache/kubeapi/%: tools/kubeapi/go.mod tools/kubeapi/%/main.go | prerequisites
+	@mkdir -p .cache/kubeapi
+	cd tools/kubeapi && CGO_ENABLED=0 GOFLAGS="-buildvcs=false -trimpath" go build -ldflags='-s -w' -o "$(CURDIR)/$@" ./$*
+
+test-kubernetes: $(KUBEAPI) ## a real API server accepts deploy/kubernetes (dry run; not part of CI)
+	cd tools/kubeapi && CGO_ENABLED=0 GOFLAGS="-buildvcs=false -trimpath" KUBEAPI_BIN="$(CURDIR)/.cache/kubeapi" go test -count=1 -v .
 
 layers: | prerequisites ## no core package depends on the Collector's lifecycle, a logger or a meter
 	@scripts/layers

@@ -23,7 +23,7 @@ func TestConfig(t *testing.T) {
 			JoinWindow: 30 * time.Second, MaxSpans: 5000,
 			Histograms: HistogramConfig{Exponential: true},
 			Metrics:    MetricsConfig{Interval: time.Minute, MaxSeries: 200},
-			Records:    RecordsNone,
+			Records:    RecordsNone, RecordsBaselineRatio: .2,
 		}},
 		"llmspan/unknown_key":        {errs: []string{"has invalid keys: record"}},
 		"llmspan/unknown_nested_key": {errs: []string{"'metrics' has invalid keys: max_serie"}},
@@ -34,6 +34,7 @@ func TestConfig(t *testing.T) {
 		"llmspan/no_series":          {errs: []string{"metrics: max_series: must be positive, got 0"}},
 		"llmspan/wrong_records":      {errs: []string{`records: must be sampled, all or none, got "some"`}},
 		"llmspan/everything_wrong":   {errs: []string{"join_window: must be at least 1s, got 0s", "metrics: interval: must be at least 100ms, got 0s"}},
+		"llmspan/wrong_ratio":        {errs: []string{"records_baseline_ratio: must be from 0 to 1, got 20"}},
 		"llmspan/wrong_type":         {errs: []string{"'max_spans'"}},
 	}
 	assert.Len(t, conf.ToStringMap(), len(cases), "every section is a case")

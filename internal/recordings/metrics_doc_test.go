@@ -106,7 +106,7 @@ func TestQueriesAskForWhatThereIs(t *testing.T) {
 	raw, err := os.ReadFile(metricsPage)
 	require.NoError(t, err)
 	known := map[string]bool{"service_name": true, "gen_ai_request_model": true, "gen_ai_operation_name": true}
-	for _, l := range []string{names.MetricStatus, names.MetricFinishReason, names.MetricCached, names.MetricReasoning, names.MetricReason} {
+	for _, l := range []string{names.MetricStatus, names.MetricFinishReason, names.MetricCached, names.MetricReasoning, names.MetricReason, names.MetricEstimated, names.MetricDecision, names.MetricRule} {
 		known[strings.ReplaceAll(l, ".", "_")] = true
 	}
 	for _, m := range names.Metrics {

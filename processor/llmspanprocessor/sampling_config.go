@@ -177,6 +177,9 @@ func (c *SamplingConfig) Validate() error {
 		}
 	}
 	names := []string{sampling.RuleError, sampling.RuleCancelled, sampling.RuleSlow, sampling.RuleBaseline}
+	if len(c.Rules) > split.MaxMatches {
+		errs = append(errs, fmt.Errorf("rules: at most %d, got %d", split.MaxMatches, len(c.Rules)))
+	}
 	for i, r := range c.Rules {
 		key := fmt.Sprintf("rules::%d", i)
 		if r.Name == "" || slices.Contains(names, r.Name) {

@@ -31,6 +31,7 @@ type walk struct {
 	seen     []string  // texts of the span at hand
 	models   [2]string // and models: a name may repeat them
 	searches int
+	counted  int // values redacted so far
 }
 
 // walk takes a walk from the pool; done gives it back.
@@ -61,6 +62,7 @@ type measure struct {
 
 func (w *walk) count(c Class, key string) {
 	w.f.count(c)
+	w.counted++
 	if w.rep != nil {
 		w.rep.add(w.signal, w.place, c, key, w.r.keys)
 	}

@@ -11,31 +11,31 @@ const (
 	slackRatio   = 0.02
 )
 
+// longest is the longest time that is believed of a span, in seconds.
+func longest(r *request.Request) float64 {
+	return min(r.Duration()*(1+slackRatio)+slackSeconds, maxSeconds)
+}
+
+var engineFigures = [...]figure{
+	{fieldE2E, "e2e"}, {fieldTTFT, "ttft"}, {fieldQueue, "queue"}, {fieldPrefill, "prefill"}, {fieldDecode, "decode"},
+}
+
 // engineTimes reads the latency attributes of vLLM and SGLang and rejects what cannot be true: a negative time, one longer than its
 // span (milliseconds under a name in seconds end here too), a first token after the end.
 func (s *source) engineTimes(r *request.Request) {
-	limit := r.Duration()*(1+slackRatio) + slackSeconds
+	limit := longest(r)
 	if s.has(fieldE2E) {
 		// Milliseconds throughout: the short ones among them would pass for seconds.
 		if d, ok := number(s.values[fieldE2E]); ok && d > limit && d/1000 <= limit {
-			for _, n := range [...]string{"e2e", "ttft", "queue", "prefill", "decode"} {
-				r.Reject(n)
+			for _, f := range engineFigures {
+				r.Reject(f.name)
 			}
 			return
 		}
 	}
-	for _, t := range [...]struct {
-		field field
-		name  string
-		to    *request.Seconds
-	}{
-		{fieldE2E, "e2e", &r.E2E},
-		{fieldTTFT, "ttft", &r.TTFT},
-		{fieldQueue, "queue", &r.Queue},
-		{fieldPrefill, "prefill", &r.Prefill},
-		{fieldDecode, "decode", &r.Decode},
-	} {
-		*t.to = s.seconds(r, t.field, t.name, limit)
+	to := [len(engineFigures)]*request.Seconds{&r.E2E, &r.TTFT, &r.Queue, &r.Prefill, &r.Decode}
+	for i, f := range engineFigures {
+		*to[i] = s.seconds(r, f.field, f.name, limit)
 	}
 	if r.TTFT.Known && r.E2E.Known && r.TTFT.Value > r.E2E.Value*(1+slackRatio)+slackSeconds {
 		r.TTFT = request.Seconds{}
@@ -61,15 +61,16 @@ func (s *source) seconds(r *request.Request, f field, name string, limit float64
 	return request.Some(d)
 }
 
-// fillEngine derives what an engine's own figures imply: for V0, which states neither prefill nor decode,
-// prefill = TTFT − queue and decode = e2e − TTFT with admission inside queue; for V1, admission = TTFT − queue − prefill.
-func fillEngine(r *request.Request) {
+// Complete derives what an engine's own figures imply: for V0, which states neither prefill nor decode,
+// prefill = TTFT − queue and decode = e2e − TTFT with admission inside queue; for V1, admission = TTFT − queue − prefill. A reader that
+// learns a figure from elsewhere than the request's span calls it again.
+func Complete(r *request.Request) {
 	if !r.TTFT.Known {
 		return
 	}
 	switch {
 	case r.Prefill.Known && r.Queue.Known:
-		r.Admission = admission(r, r.TTFT.Value-r.Queue.Value-r.Prefill.Value)
+		r.Admission = admission(r, r.TTFT.Value-r.Queue.Value-r.KVTransfer.Or(0)-r.Prefill.Value)
 	case r.Prefill.Known && r.PrefillHasQueue:
 		r.Admission = admission(r, r.TTFT.Value-r.Prefill.Value)
 	case r.Queue.Known && !r.Prefill.Known && !rejected(r, "prefill"):

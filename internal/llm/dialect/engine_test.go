@@ -69,6 +69,18 @@ func TestEngineFigures(t *testing.T) {
 	}
 }
 
+// A span that was never started is half a century long: no figure is believed for that.
+func TestFiguresOfASpanWithoutAStart(t *testing.T) {
+	s := newSpan(t, ptrace.SpanKindServer, "llm_request", with(v1, attrs{"gen_ai.latency.time_to_first_token": 9e8}))
+	s.SetStartTimestamp(0)
+	s.SetEndTimestamp(1_700_000_000_000_000_000)
+	r := mustRead(t, s)
+	assert.Equal(t, []string{"ttft"}, r.Invalid)
+
+	s.SetStartTimestamp(2_000_000_000_000_000_000) // after its end
+	assert.ElementsMatch(t, []string{"e2e", "ttft", "queue", "prefill", "decode"}, mustRead(t, s).Invalid)
+}
+
 func TestTokenCounts(t *testing.T) {
 	tok := func(n int64) request.Tokens { return request.Some(n) }
 	none := request.Tokens{}

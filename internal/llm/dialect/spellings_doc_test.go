@@ -44,6 +44,9 @@ var meaning = map[field]struct{ what, written string }{
 	fieldErrorType:         {"error type", ""},
 	fieldHTTPStatus:        {"HTTP status", names.Status},
 	fieldOutcome:           {"outcome (Dynamo)", names.Status},
+	fieldDynamoModel:       {"model asked for (Dynamo)", names.RequestModel},
+	fieldDynamoInput:       {"prompt tokens (Dynamo)", names.InputTokens},
+	fieldDynamoOutput:      {"generated tokens (Dynamo)", names.OutputTokens},
 	fieldQueue:             {"queue, seconds", names.Queue},
 	fieldPrefill:           {"prefill, seconds", names.Prefill},
 	fieldDecode:            {"decode, seconds", names.Decode},
@@ -105,9 +108,9 @@ func TestDialectsAreDocumented(t *testing.T) {
 		got = append(got, name)
 	}
 	var want []string
-	for _, r := range recognisers {
-		if r.name != "" {
-			want = append(want, r.name)
+	for _, name := range dialectNames {
+		if name != "" {
+			want = append(want, name)
 		}
 	}
 	assert.Equal(t, want, got)

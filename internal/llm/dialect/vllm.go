@@ -37,7 +37,7 @@ func recogniseVLLM(s *source, r *request.Request) verdict {
 	r.Layer = request.LayerEngine
 	s.common(r)
 	s.engineTimes(r)
-	fillEngine(r)
+	Complete(r)
 	r.Provider = "vllm"
 	if _, ok := stripBeam(stripSequence(r.RequestID)); ok {
 		r.Beam = r.OutputTokens.Or(1) <= 1 // a step generates one token

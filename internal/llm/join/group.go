@@ -14,6 +14,8 @@ import (
 //	n > 1            n spans of one prompt       input once, output summed         same id (before vLLM 0.14: 0_X, 1_X, …)
 //	several prompts  a span for each prompt      input and output summed           cmpl-X-0, cmpl-X-1, … or embd-X-…
 //	beam search      a span for a beam and step  input of the first, steps × beams X-<hash>-beam-0, …
+//	disaggregated    two spans of one id, under      input once, output of the     same id; the prefill side was asked for one token
+//	                 different parents               decode side
 //
 // Both first kinds may be mixed: input counts once for each prompt id.
 type group struct {
@@ -26,9 +28,14 @@ type group struct {
 
 	merged  request.Request
 	spans   int
-	prompts map[string]promptTokens
+	prompt  string // the only one of most calls
+	first   promptTokens
+	prompts map[string]promptTokens // of a call with several
 	inputs  parts
 	outputs parts
+	// prefills are the outputs of spans that look like the prefill side of a disaggregated pair; decodes is the number of the others.
+	prefills parts
+	decodes  int
 	// width is the number of beams at each prompt length.
 	width    map[int64]int64
 	maxWidth int64
@@ -41,6 +48,7 @@ type group struct {
 
 	dirty    bool
 	settled  bool
+	retry    bool   // another attempt at its call was counted
 	under    *outer // a request that was counted before this engine's span came
 	reported totals
 }
@@ -59,6 +67,12 @@ type rootKey struct {
 }
 
 type promptTokens struct{ input, cached request.Tokens }
+
+// with takes a sequence of the prompt. Sequences of one prompt say the same; were they not to, the most is what does not depend on which
+// comes first.
+func (p promptTokens) with(r *request.Request) promptTokens {
+	return promptTokens{most(p.input, r.InputTokens), most(p.cached, r.CachedTokens)}
+}
 
 // parts sums what is known and remembers whether anything was.
 type parts struct {
@@ -100,7 +114,10 @@ func (j *Joiner) group(t *trace, r *request.Request) *group {
 		}
 	}
 	k := groupKey{parent, base, r.Beam}
-	if g, ok := t.byKey[k]; ok {
+	if g := t.find(k); g != nil {
+		return g
+	}
+	if g := t.pair(id, r); g != nil {
 		return g
 	}
 	root := r.ParentID.IsEmpty() && id != "" && !r.Beam
@@ -114,46 +131,76 @@ func (j *Joiner) group(t *trace, r *request.Request) *group {
 	if root {
 		j.roots[rootKey{id, r.Start}] = g
 	}
-	if t.byKey == nil {
-		t.byKey = map[groupKey]*group{}
-	}
-	t.byKey[k] = g
-	t.groups = append(t.groups, g)
-	if g.beam {
-		t.beams = append(t.beams, g)
-	}
+	t.addGroup(g)
 	if g.ident = j.identify(id); g.ident != nil {
 		g.ident.addGroup(g)
 	}
 	return g
 }
 
+// prefillSide tells a span that can be the prefill of a request whose decode runs on another engine: it was asked for one token.
+func prefillSide(r *request.Request) bool {
+	return r.Dialect == "vllm" && r.MaxTokens == 1 && r.OutputTokens.Or(0) <= 1 && !r.Beam
+}
+
+// pair is the group of the other side of a disaggregated request: the same id in the same trace, under another parent, where one of the
+// two was asked for one token and the other was not.
+func (t *trace) pair(id string, r *request.Request) *group {
+	if id == "" || r.Dialect != "vllm" || r.Beam {
+		return nil
+	}
+	for _, g := range t.groups {
+		if g.id == id && !g.beam && prefillSide(r) != (g.decodes == 0) {
+			return g
+		}
+	}
+	return nil
+}
+
 // add takes one engine span.
 func (g *group) add(r *request.Request) {
-	if g.spans == 0 {
+	switch {
+	case g.spans == 0:
 		g.merged = *r
-	} else {
+	case g.decodes == 0 && !prefillSide(r):
+		// The side that answered speaks for the request; the prefill has it begin.
+		before := g.merged
+		g.merged = *r
+		inherit(&g.merged, &before)
+		g.merged.Start = min(g.merged.Start, before.Start)
+		g.tpot = request.Seconds{}
+	case g.decodes > 0 && prefillSide(r):
+		inherit(&g.merged, r)
+		g.merged.Start = min(g.merged.Start, r.Start)
+	default:
 		merge(&g.merged, r)
 	}
 	g.spans++
-	if !g.tpot.Known {
+	if !g.tpot.Known && (g.decodes == 0 || !prefillSide(r)) {
 		g.tpot = r.TPOT()
 	}
 	_, prompt := dialect.BaseID(r.RequestID)
 	if g.base == "n" {
 		prompt = "n"
 	}
-	if prompt == "" || len(g.prompts) >= maxPrompts {
+	switch {
+	case prompt == "" || (len(g.prompts) >= maxPrompts && prompt != g.prompt):
 		g.inputs.add(r.InputTokens)
-	} else {
+	case g.prompt == "" || g.prompt == prompt:
+		g.prompt = prompt
+		g.first = g.first.with(r)
+	default:
 		if g.prompts == nil {
-			g.prompts = make(map[string]promptTokens, 1)
+			g.prompts = map[string]promptTokens{}
 		}
-		// Sequences of one prompt say the same. Were they not to, the most is what does not depend on which comes first.
-		old := g.prompts[prompt]
-		g.prompts[prompt] = promptTokens{most(old.input, r.InputTokens), most(old.cached, r.CachedTokens)}
+		g.prompts[prompt] = g.prompts[prompt].with(r)
 	}
-	g.outputs.add(r.OutputTokens)
+	if prefillSide(r) {
+		g.prefills.add(r.OutputTokens)
+	} else {
+		g.decodes++
+		g.outputs.add(r.OutputTokens)
+	}
 	if g.beam && r.InputTokens.Known {
 		if g.width == nil {
 			g.width = map[int64]int64{}
@@ -173,12 +220,18 @@ func (g *group) totals() totals {
 		return totals{input: g.minInput, output: request.Some(int64(len(g.width)) * g.maxWidth)}
 	}
 	in, cached := g.inputs, parts{}
+	in.add(g.first.input)
+	cached.add(g.first.cached)
 	for _, p := range g.prompts {
 		in.add(p.input)
 		cached.add(p.cached)
 	}
+	output := g.outputs
+	if g.decodes == 0 {
+		output = g.prefills
+	}
 	return totals{
-		input: in.tokens(), output: g.outputs.tokens(), cached: cached.tokens(),
+		input: in.tokens(), output: output.tokens(), cached: cached.tokens(),
 		reasoning: g.merged.ReasoningTokens, written: g.merged.CacheWriteToken,
 	}
 }
@@ -187,7 +240,7 @@ func (g *group) totals() totals {
 func (j *Joiner) settleGroup(g *group) Logical {
 	g.dirty = false
 	all := g.totals()
-	l := Logical{Request: g.merged, Sequences: g.spans, TPOT: g.tpot, First: !g.settled && g.under == nil}
+	l := Logical{Request: g.merged, Sequences: g.spans, TPOT: g.tpot, First: !g.settled && g.under == nil && !g.retry}
 	if g.under != nil && g.under.tokensCounted {
 		// The layer above was counted with its own figures, because this span came late.
 		all = totals{}

@@ -53,6 +53,10 @@ const (
 	SamplingIncoming  = "llmspan.sampling.incoming_weight"
 )
 
+// SamplingMatched carries, from the arrival of a span to the decision on its trace, which sampling rules its attributes match, as bits: the
+// attribute itself may be text that is removed on arrival. It never leaves the processor.
+const SamplingMatched = "llmspan.sampling.matched"
+
 // Values of SamplingDecision.
 const (
 	DecisionKeep = "keep"

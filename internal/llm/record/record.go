@@ -2,6 +2,7 @@
 package record
 
 import (
+	"strings"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -19,12 +20,15 @@ const ScopeName = "github.com/otelcol-llm/otelcol-llm/connector/llmspanconnector
 type Writer struct {
 	logs    plog.Logs
 	now     pcommon.Timestamp
-	sources map[*request.Source]plog.LogRecordSlice
+	sources map[source]plog.LogRecordSlice
 }
+
+// source is what tells the resources of records apart.
+type source struct{ service, namespace, environment string }
 
 // NewWriter returns a writer whose records are observed at now.
 func NewWriter(logs plog.Logs, now time.Time) *Writer {
-	return &Writer{logs: logs, now: pcommon.NewTimestampFromTime(now), sources: map[*request.Source]plog.LogRecordSlice{}}
+	return &Writer{logs: logs, now: pcommon.NewTimestampFromTime(now), sources: map[source]plog.LogRecordSlice{}}
 }
 
 // Write appends the record of a request: event name llm.request, timestamp its end, severity ERROR for a failure.
@@ -41,12 +45,13 @@ func (w *Writer) Write(q *join.Logical) {
 	if r.Status == request.StatusError {
 		lr.SetSeverityNumber(plog.SeverityNumberError)
 	}
-	lr.SetSeverityText(lr.SeverityNumber().String())
+	lr.SetSeverityText(strings.ToUpper(lr.SeverityNumber().String()))
 	attributes(q, lr.Attributes())
 }
 
 func (w *Writer) slice(s *request.Source) plog.LogRecordSlice {
-	if l, ok := w.sources[s]; ok {
+	k := source{s.Service, s.Namespace, s.Environment}
+	if l, ok := w.sources[k]; ok {
 		return l
 	}
 	rl := w.logs.ResourceLogs().AppendEmpty()
@@ -59,7 +64,7 @@ func (w *Writer) slice(s *request.Source) plog.LogRecordSlice {
 	}
 	sl := rl.ScopeLogs().AppendEmpty()
 	sl.Scope().SetName(ScopeName)
-	w.sources[s] = sl.LogRecords()
+	w.sources[k] = sl.LogRecords()
 	return sl.LogRecords()
 }
 
@@ -89,8 +94,8 @@ func attributes(q *join.Logical, a pcommon.Map) {
 		a.PutInt(names.TotalTokens, r.InputTokens.Or(0)+r.OutputTokens.Or(0))
 	}
 	e2e := r.E2E
-	if !e2e.Known && r.End >= r.Start {
-		e2e = request.Some(r.Duration())
+	if !e2e.Known {
+		e2e = r.Elapsed()
 	}
 	for _, f := range [...]struct {
 		k string

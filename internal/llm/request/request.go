@@ -202,6 +202,15 @@ func (r *Request) Duration() float64 {
 	return float64(r.End-r.Start) / 1e9
 }
 
+// Elapsed is the span's own length in seconds; unknown when it ends before it starts, or when one of its instants was never set, which
+// would make it half a century.
+func (r *Request) Elapsed() Seconds {
+	if r.Start == 0 || r.End < r.Start {
+		return Seconds{}
+	}
+	return Some(r.Duration())
+}
+
 // Reject names a figure of the source that cannot be true.
 func (r *Request) Reject(name string) {
 	for _, n := range r.Invalid {

@@ -26,6 +26,24 @@ func TestDuration(t *testing.T) {
 	}
 }
 
+func TestElapsed(t *testing.T) {
+	for _, c := range []struct {
+		name       string
+		start, end pcommon.Timestamp
+		want       Seconds
+	}{
+		{"a second and a half", 1_000_000_000, 2_500_000_000, Some(1.5)},
+		{"none", 7, 7, Some(0.0)},
+		{"ends before it starts", 8, 7, Seconds{}},
+		{"no start", 0, 1_700_000_000_000_000_000, Seconds{}},
+		{"no end", 1_700_000_000_000_000_000, 0, Seconds{}},
+		{"neither", 0, 0, Seconds{}},
+	} {
+		r := Request{Start: c.start, End: c.end}
+		assert.Equal(t, c.want, r.Elapsed(), c.name)
+	}
+}
+
 func TestTPOT(t *testing.T) {
 	for _, c := range []struct {
 		name      string

@@ -47,7 +47,7 @@ type item struct {
 
 // batch is the working state of one call.
 type batch struct {
-	items []item
+	items []*item
 	// outers says whether the batch holds a layer that could enclose an engine's span.
 	outers  bool
 	engines int
@@ -65,10 +65,10 @@ type id struct {
 // Traces works on td in place.
 func Traces(td ptrace.Traces, o Options) Facts {
 	var f Facts
-	b := read(td, &f, false)
+	b := read(td, false)
 	if b.engines > 0 {
-		for i := range b.items {
-			if it := &b.items[i]; it.req.Layer == request.LayerEngine && !it.req.Processed {
+		for _, it := range b.items {
+			if it.req.Layer == request.LayerEngine && !it.req.Processed {
 				b.useLifecycle(it)
 				it.placed = stage.Place(&it.req)
 			}
@@ -77,9 +77,12 @@ func Traces(td ptrace.Traces, o Options) Facts {
 			b.enclose(td, &f)
 		}
 	}
-	for i := range b.items {
-		it := &b.items[i]
-		if it.req.Processed || it.req.Tentative {
+	for _, it := range b.items {
+		if it.req.Tentative {
+			continue // it turned out to enclose no call
+		}
+		f.Requests[it.req.Layer]++
+		if it.req.Processed {
 			continue
 		}
 		f.reject(&it.req)
@@ -95,10 +98,13 @@ func Traces(td ptrace.Traces, o Options) Facts {
 // the rest follow when it is whole.
 func Recognise(td ptrace.Traces, o Options) Facts {
 	var f Facts
-	b := read(td, &f, false)
-	for i := range b.items {
-		it := &b.items[i]
-		if it.req.Processed || it.req.Tentative {
+	b := read(td, false)
+	for _, it := range b.items {
+		if it.req.Tentative {
+			continue
+		}
+		f.Requests[it.req.Layer]++
+		if it.req.Processed {
 			continue
 		}
 		f.reject(&it.req)
@@ -124,7 +130,7 @@ func rewrite(it *item, o Options) {
 }
 
 // read recognises the spans of a batch.
-func read(td ptrace.Traces, f *Facts, whole bool) *batch {
+func read(td ptrace.Traces, whole bool) *batch {
 	b := &batch{whole: whole}
 	for i := range td.ResourceSpans().Len() {
 		rs := td.ResourceSpans().At(i)
@@ -142,15 +148,12 @@ func read(td ptrace.Traces, f *Facts, whole bool) *batch {
 					b.noteLifecycle(span)
 					continue
 				}
-				if !r.Tentative {
-					f.Requests[r.Layer]++
-				}
 				if r.Layer == request.LayerEngine {
 					b.engines++
 				} else {
 					b.outers = true
 				}
-				b.items = append(b.items, item{span: span, at: i, req: r})
+				b.items = append(b.items, &item{span: span, at: i, req: r})
 			}
 		}
 	}
@@ -193,6 +196,9 @@ func (b *batch) useLifecycle(it *item) {
 			*to = d
 		}
 	}
+	if it.req.OwnStages {
+		dialect.Complete(&it.req)
+	}
 }
 
 // addStages appends the stage spans of the engine spans, each below the span that it partitions, in a scope of its own.
@@ -200,8 +206,7 @@ func (b *batch) addStages(td ptrace.Traces, wanted func(pcommon.TraceID) bool) i
 	n := 0
 	there := b.stagesThere(td)
 	scopes := map[int]ptrace.SpanSlice{}
-	for i := range b.items {
-		it := &b.items[i]
+	for _, it := range b.items {
 		if it.req.Layer != request.LayerEngine || it.req.OwnStages || there[id{it.req.TraceID, it.req.SpanID}] || !wanted(it.req.TraceID) {
 			continue
 		}
@@ -213,8 +218,7 @@ func (b *batch) addStages(td ptrace.Traces, wanted func(pcommon.TraceID) bool) i
 			n++
 		}
 	}
-	for i := range b.items {
-		it := &b.items[i]
+	for _, it := range b.items {
 		if there[id{it.req.TraceID, it.req.SpanID}] || !wanted(it.req.TraceID) {
 			continue
 		}
@@ -263,6 +267,7 @@ func appendStage(to ptrace.SpanSlice, parent ptrace.Span, s stage.Stage) {
 	span.SetKind(ptrace.SpanKindInternal)
 	span.SetStartTimestamp(s.Start)
 	span.SetEndTimestamp(s.End)
+	span.Attributes().EnsureCapacity(3)
 	span.Attributes().PutStr(names.Stage, s.Name.String())
 	for _, k := range [...]string{names.SamplingDecision, names.SamplingReason} {
 		if v, ok := parent.Attributes().Get(k); ok {

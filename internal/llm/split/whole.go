@@ -21,15 +21,8 @@ type WholeOptions struct {
 	ClientErrors bool
 	// Tag marks every span with the decision; otherwise the spans of dropped traces are removed.
 	Tag bool
-	// Matches are the attributes of the sampler's rules: rule i claims a trace when a span, or its resource, has attribute Key with one
-	// of Values.
-	Matches []Match
-}
-
-// Match is the attribute of one rule.
-type Match struct {
-	Key    string
-	Values map[string]struct{}
+	// Links, when set, joins layers that came in different traces. All that share traces of one request share it.
+	Links *Links
 }
 
 // Decide decides on one trace.
@@ -50,10 +43,10 @@ type WholeFacts struct {
 // something is missing for all that is known, so that nothing is concluded from what they lack.
 func (w *Whole) Traces(now time.Time, td ptrace.Traces, cut map[pcommon.TraceID]bool, decide Decide) WholeFacts {
 	f := WholeFacts{Kept: map[string]int{}, DroppedTraces: map[string]int{}}
-	b := read(td, &f.Facts, true)
+	b := read(td, true)
 	traces := w.index(td, b)
 	for i := range b.items {
-		if it := &b.items[i]; it.req.Layer == request.LayerEngine {
+		if it := b.items[i]; it.req.Layer == request.LayerEngine {
 			b.useLifecycle(it)
 			it.placed = stage.Place(&it.req)
 		}
@@ -68,6 +61,7 @@ func (w *Whole) Traces(now time.Time, td ptrace.Traces, cut map[pcommon.TraceID]
 	for _, t := range traces {
 		w.outcome(now, t, cut[t.id])
 		w.lone(t)
+		w.link(now, t)
 	}
 	drop := map[pcommon.TraceID]bool{}
 	decisions := make(map[pcommon.TraceID]sampling.Decision, len(traces))
@@ -88,7 +82,7 @@ func (w *Whole) Traces(now time.Time, td ptrace.Traces, cut map[pcommon.TraceID]
 	}
 	f.Chunks, f.Dropped = w.remove(td, drop, traces)
 	for i := range b.items {
-		if it := &b.items[i]; !it.req.Tentative && (w.o.Tag || !drop[it.req.TraceID]) {
+		if it := b.items[i]; !it.req.Tentative && (w.o.Tag || !drop[it.req.TraceID]) {
 			rewrite(it, w.o.Options)
 		}
 	}
@@ -121,7 +115,7 @@ type view struct {
 	// chunks are the starts of the chunk spans below each span, in no order.
 	chunks  map[pcommon.SpanID][]pcommon.Timestamp
 	failed  bool
-	matched map[int]bool
+	matched uint64 // the rules that any span matched, as bits
 	first   pcommon.Timestamp
 	last    pcommon.Timestamp
 }
@@ -137,7 +131,6 @@ type spanView struct {
 func (w *Whole) index(td ptrace.Traces, b *batch) map[pcommon.TraceID]*view {
 	traces := map[pcommon.TraceID]*view{}
 	for _, rs := range td.ResourceSpans().All() {
-		resourceMatch := w.match(rs.Resource().Attributes())
 		for _, ss := range rs.ScopeSpans().All() {
 			for _, s := range ss.Spans().All() {
 				t, ok := traces[s.TraceID()]
@@ -146,17 +139,14 @@ func (w *Whole) index(td ptrace.Traces, b *batch) map[pcommon.TraceID]*view {
 					traces[s.TraceID()] = t
 				}
 				t.add(s)
-				for _, i := range append(resourceMatch, w.match(s.Attributes())...) {
-					if t.matched == nil {
-						t.matched = map[int]bool{}
-					}
-					t.matched[i] = true
+				if v, ok := s.Attributes().Get(names.SamplingMatched); ok {
+					t.matched |= uint64(v.Int())
+					s.Attributes().Remove(names.SamplingMatched)
 				}
 			}
 		}
 	}
-	for i := range b.items {
-		it := &b.items[i]
+	for _, it := range b.items {
 		t := traces[it.req.TraceID]
 		t.items = append(t.items, it)
 		if v, ok := t.spans[it.req.SpanID]; ok {
@@ -181,29 +171,11 @@ func (t *view) add(s ptrace.Span) {
 	}
 }
 
-// match are the rules whose attribute is in a map.
-func (w *Whole) match(a pcommon.Map) []int {
-	var out []int
-	for i, m := range w.o.Matches {
-		v, ok := a.Get(m.Key)
-		if !ok {
-			continue
-		}
-		if v.Type() == pcommon.ValueTypeSlice && v.Slice().Len() == 1 {
-			v = v.Slice().At(0) // a header is captured as an array
-		}
-		if _, ok := m.Values[v.AsString()]; ok {
-			out = append(out, i)
-		}
-	}
-	return out
-}
-
 // facts is what sampling needs to know of a trace.
 func (w *Whole) facts(t *view) *sampling.Trace {
 	out := &sampling.Trace{
 		State: sampling.ReadState(t.id, t.state), Error: t.failed,
-		Match: func(i int) bool { return t.matched[i] },
+		Match: func(i int) bool { return t.matched&(1<<i) != 0 },
 	}
 	if t.last > t.first {
 		out.Duration = float64(t.last-t.first) / 1e9

@@ -6,6 +6,7 @@
 package series
 
 import (
+	"encoding/binary"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -29,10 +30,11 @@ type Config struct {
 type Store struct {
 	cfg    Config
 	now    time.Time
-	series map[string]*series
-	count  int // series that count against MaxSeries
+	series map[string]*series // those that count against MaxSeries
 	order  []*series
 	key    []byte
+
+	overflows [names.NumMetrics]*series
 
 	// Overflowed is the number of observations that went to an overflow series, Expired the number of series that were forgotten.
 	Overflowed, Expired int64
@@ -54,16 +56,23 @@ type series struct {
 	sum      float64
 	hist     histogram
 	exemplar exemplar
-	fresh    bool // a gauge that was observed since the last export
+	fresh    bool // a gauge that was observed since the last export that was taken
+	shown    bool // a gauge whose value was in that export
+	// out is set from an export until it is known whether it was taken; next is the largest value observed meanwhile.
+	out       bool
+	next      float64
+	nextFresh bool
 }
 
-// exemplar is the largest observation since the last export, with its trace.
+// exemplar is the largest observation since the last export that was taken, with its trace; it stays until the next observation, so that a
+// slow scraper sees it.
 type exemplar struct {
 	value float64
 	trace pcommon.TraceID
 	span  pcommon.SpanID
 	at    time.Time
 	set   bool
+	shown bool // it was in an export that was taken
 }
 
 // New returns an empty store.
@@ -86,13 +95,16 @@ func (s *Store) Observe(id names.MetricID, r *request.Request, labels []measure.
 	case names.Counter:
 		se.sum += value * weight
 	case names.MaxGauge:
-		if !se.fresh || value > se.sum {
+		switch {
+		case se.out && (!se.nextFresh || value > se.next):
+			se.next, se.nextFresh = value, true
+		case !se.out && (!se.fresh || value > se.sum):
 			se.sum, se.fresh = value, true
 		}
 	case names.Histogram:
 		se.hist.observe(value, weight)
 		// An exemplar points to a trace that will exist.
-		if r.Decision != names.DecisionDrop && (!se.exemplar.set || value > se.exemplar.value) {
+		if r.Decision != names.DecisionDrop && (!se.exemplar.set || se.exemplar.shown || value > se.exemplar.value) {
 			se.exemplar = exemplar{value: value, trace: r.TraceID, span: r.SpanID, at: s.now, set: true}
 		}
 	}
@@ -100,32 +112,33 @@ func (s *Store) Observe(id names.MetricID, r *request.Request, labels []measure.
 
 // find returns the series of an observation. It allocates only for a new series.
 func (s *Store) find(id names.MetricID, res resource, labels []measure.Label) *series {
+	// Each part has its length before it: a service can be called anything.
 	k := append(s.key[:0], byte(id))
 	for _, p := range [...]string{res.service, res.namespace, res.environment} {
-		k = append(append(k, p...), 0)
+		k = append(binary.AppendUvarint(k, uint64(len(p))), p...)
 	}
 	for _, l := range labels {
-		k = append(append(append(append(k, l.Key...), 1), l.Value...), 0)
+		k = append(binary.AppendUvarint(k, uint64(len(l.Key))), l.Key...)
+		k = append(binary.AppendUvarint(k, uint64(len(l.Value))), l.Value...)
 	}
 	s.key = k
 	if se, ok := s.series[string(k)]; ok {
 		return se
 	}
-	if s.count >= s.cfg.MaxSeries {
+	if len(s.series) >= s.cfg.MaxSeries {
 		s.Overflowed++
 		return s.overflow(id)
 	}
-	s.count++
 	return s.add(string(k), &series{id: id, res: res, labels: append([]measure.Label(nil), labels...)})
 }
 
 // overflow is the series that takes what no series of its own is left for. It keeps no source: that is what overflows.
 func (s *Store) overflow(id names.MetricID) *series {
-	k := string([]byte{byte(id), 2})
-	if se, ok := s.series[k]; ok {
+	if se := s.overflows[id]; se != nil {
 		return se
 	}
-	return s.add(k, &series{id: id, overflow: true})
+	s.overflows[id] = s.add("", &series{id: id, overflow: true})
+	return s.overflows[id]
 }
 
 func (s *Store) add(k string, se *series) *series {
@@ -133,7 +146,9 @@ func (s *Store) add(k string, se *series) *series {
 	if m := &names.Metrics[se.id]; m.Kind == names.Histogram {
 		se.hist = newHistogram(m.Bounds, s.cfg.Exponential)
 	}
-	s.series[k] = se
+	if !se.overflow {
+		s.series[k] = se
+	}
 	s.order = append(s.order, se)
 	return se
 }
@@ -149,11 +164,12 @@ func (s *Store) expire(now time.Time) {
 			kept = append(kept, se)
 			continue
 		}
-		delete(s.series, se.key)
 		s.Expired++
-		if !se.overflow {
-			s.count--
+		if se.overflow {
+			s.overflows[se.id] = nil
+			continue
 		}
+		delete(s.series, se.key)
 	}
 	clear(s.order[len(kept):])
 	s.order = kept
