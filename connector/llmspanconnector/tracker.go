@@ -114,7 +114,8 @@ func readBatch(td ptrace.Traces) (batch []join.Span, requests int) {
 			for _, span := range ss.Spans().All() {
 				s := join.Span{TraceID: span.TraceID(), SpanID: span.SpanID(), ParentID: span.ParentSpanID()}
 				if r, ok := dialect.Read(span, source); ok && !r.LayerOnly {
-					s.Request = &r
+					kept := r // only what is kept goes to the heap
+					s.Request = &kept
 					requests++
 				} else if leaf(span) {
 					continue
