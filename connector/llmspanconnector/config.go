@@ -15,7 +15,7 @@ type Config struct {
 	JoinWindow time.Duration `mapstructure:"join_window"`
 
 	// MaxSpans bounds the spans that are remembered to join layers and to tell retries. Beyond it the oldest trace is settled early
-	// and counted. Default 100000.
+	// and counted. Default 50000.
 	MaxSpans int `mapstructure:"max_spans"`
 
 	// Histograms chooses their form.
@@ -27,6 +27,10 @@ type Config struct {
 	// Records chooses which requests get a record: sampled (those whose trace is kept; without sampling that is all), all, or none.
 	// Default sampled.
 	Records RecordsMode `mapstructure:"records"`
+
+	// RecordsBaselineRatio is the share of normal requests of dropped traces that get a record all the same, by the same randomness as
+	// the traces: with a ratio above the processor's baseline_ratio the kept traces' records are a part of them. Default 0.05.
+	RecordsBaselineRatio float64 `mapstructure:"records_baseline_ratio"`
 }
 
 // HistogramConfig is the form of the histograms.
@@ -75,6 +79,9 @@ func (c *Config) Validate() error {
 	if c.MaxSpans <= 0 {
 		errs = append(errs, fmt.Errorf("max_spans: must be positive, got %d", c.MaxSpans))
 	}
+	if !(c.RecordsBaselineRatio >= 0 && c.RecordsBaselineRatio <= 1) {
+		errs = append(errs, fmt.Errorf("records_baseline_ratio: must be from 0 to 1, got %v", c.RecordsBaselineRatio))
+	}
 	return errors.Join(errs...)
 }
 
@@ -96,8 +103,10 @@ func (c *MetricsConfig) Validate() error {
 func createDefaultConfig() component.Config {
 	return &Config{
 		JoinWindow: 10 * time.Second,
-		MaxSpans:   100_000,
+		MaxSpans:   50_000,
 		Metrics:    MetricsConfig{Interval: 10 * time.Second, Expiry: 5 * time.Minute, MaxSeries: 10_000},
 		Records:    RecordsSampled,
+
+		RecordsBaselineRatio: 0.05,
 	}
 }

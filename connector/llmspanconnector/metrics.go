@@ -16,6 +16,7 @@ import (
 	"github.com/otelcol-llm/otelcol-llm/connector/llmspanconnector/internal/series"
 	"github.com/otelcol-llm/otelcol-llm/internal/llm/join"
 	"github.com/otelcol-llm/otelcol-llm/internal/llm/measure"
+	"github.com/otelcol-llm/otelcol-llm/internal/llm/request"
 )
 
 // metricsConnector measures all requests and exports cumulative series at an interval and at the end.
@@ -55,6 +56,12 @@ func newMetricsConnector(set connector.Settings, cfg *Config, next consumer.Metr
 	})
 	if err != nil {
 		return nil, err
+	}
+	c.tracker.traces = func(decided []*request.Request) {
+		c.store.SetNow(c.tracker.now())
+		for _, r := range decided {
+			m.Trace(r)
+		}
 	}
 	err = tb.RegisterConnectorLlmspanSeriesCallback(func(_ context.Context, o metric.Int64Observer) error {
 		c.tracker.mu.Lock()
@@ -100,6 +107,11 @@ func (c *metricsConnector) flush(ctx context.Context) {
 		return
 	}
 	err := c.next.ConsumeMetrics(ctx, md)
+	if err == nil {
+		c.tracker.mu.Lock()
+		c.store.Taken()
+		c.tracker.mu.Unlock()
+	}
 	switch {
 	case err != nil && !c.failing:
 		c.failing = true

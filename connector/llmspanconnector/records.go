@@ -16,7 +16,10 @@ import (
 
 	"github.com/otelcol-llm/otelcol-llm/connector/llmspanconnector/internal/metadata"
 	"github.com/otelcol-llm/otelcol-llm/internal/llm/join"
+	"github.com/otelcol-llm/otelcol-llm/internal/llm/names"
 	"github.com/otelcol-llm/otelcol-llm/internal/llm/record"
+	"github.com/otelcol-llm/otelcol-llm/internal/llm/request"
+	"github.com/otelcol-llm/otelcol-llm/internal/llm/sampling"
 )
 
 // maxWaiting bounds the records that a consumer has refused and that wait to be offered again.
@@ -29,8 +32,11 @@ type recordsConnector struct {
 	logger    *zap.Logger
 	telemetry *metadata.TelemetryBuilder
 	mode      RecordsMode
-	tracker   *tracker
-	expire    ticker
+	// baseline is the threshold of records_baseline_ratio; with none no dropped trace has a record.
+	baseline sampling.Threshold
+	anyBase  bool
+	tracker  *tracker
+	expire   ticker
 
 	mu      sync.Mutex // guards outbox and failing, and orders the offers
 	outbox  plog.Logs
@@ -43,6 +49,7 @@ func newRecordsConnector(set connector.Settings, cfg *Config, next consumer.Logs
 		return nil, err
 	}
 	c := &recordsConnector{next: next, logger: set.Logger, telemetry: tb, mode: cfg.Records, outbox: plog.NewLogs()}
+	c.baseline, c.anyBase = sampling.Ratio(cfg.RecordsBaselineRatio)
 	c.tracker, err = newTracker(cfg, tb, "records", c.write)
 	if err != nil {
 		return nil, err
@@ -97,12 +104,23 @@ func (c *recordsConnector) write(res join.Result) {
 	defer c.mu.Unlock()
 	w := record.NewWriter(c.outbox, c.tracker.now())
 	for i := range res.Requests {
-		if c.outbox.LogRecordCount() >= maxWaiting && c.failing {
+		if !c.wanted(&res.Requests[i].Request) {
+			continue
+		}
+		if c.failing && c.outbox.LogRecordCount() >= maxWaiting {
 			c.drop(context.Background(), 1, "outbox_full")
 			continue
 		}
 		w.Write(&res.Requests[i])
 	}
+}
+
+// wanted tells whether a request gets a record.
+func (c *recordsConnector) wanted(r *request.Request) bool {
+	if c.mode == RecordsAll || r.Decision != names.DecisionDrop {
+		return true
+	}
+	return c.anyBase && c.baseline.ShouldSample(sampling.ReadState(r.TraceID, r.TraceState).Randomness)
 }
 
 // offer gives the outbox to the consumer.
@@ -116,7 +134,7 @@ func (c *recordsConnector) offer(ctx context.Context) error {
 	// A consumer may change or keep what it is given, so it gets a copy of what may have to be offered again.
 	out := plog.NewLogs()
 	c.outbox.CopyTo(out)
-	err := c.next.ConsumeLogs(ctx, out)
+	err, refused := c.next.ConsumeLogs(ctx, out), "request records were refused; they are offered again"
 	switch {
 	case err == nil:
 		c.outbox = plog.NewLogs()
@@ -129,10 +147,11 @@ func (c *recordsConnector) offer(ctx context.Context) error {
 	case consumererror.IsPermanent(err):
 		c.outbox = plog.NewLogs()
 		c.drop(ctx, n, "refused")
+		refused = "request records were refused for good and are dropped"
 	}
 	if !c.failing {
 		c.failing = true
-		c.logger.Warn("request records were refused; they are offered again", zap.Int("records", n), zap.Error(err))
+		c.logger.Warn(refused, zap.Int("records", n), zap.Error(err))
 	}
 	return err
 }

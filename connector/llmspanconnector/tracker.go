@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
@@ -15,6 +16,9 @@ import (
 	"github.com/otelcol-llm/otelcol-llm/internal/llm/request"
 	"github.com/otelcol-llm/otelcol-llm/internal/llm/split"
 )
+
+// rememberRetries is how long a request span is told from a retry. OTLP senders give up after five minutes by default.
+const rememberRetries = 5 * time.Minute
 
 // tracker joins the spans of batches to requests for one output, and counts what it does.
 //
@@ -28,13 +32,15 @@ type tracker struct {
 	mu     sync.Mutex // guards joiner, and orders what settle sees
 	joiner *join.Joiner
 	settle func(join.Result) // called with mu held
+	// traces, when set, is called with mu held with one span of each trace that was decided on.
+	traces func([]*request.Request)
 }
 
 func newTracker(cfg *Config, tb *metadata.TelemetryBuilder, output string, settle func(join.Result)) (*tracker, error) {
 	set := attribute.NewSet(attribute.String("output", output))
 	t := &tracker{
 		now: time.Now, telemetry: tb, attrs: metric.WithAttributeSet(set), settle: settle,
-		joiner: join.New(join.Config{Window: cfg.JoinWindow, MaxSpans: cfg.MaxSpans}),
+		joiner: join.New(join.Config{Window: cfg.JoinWindow, Remember: rememberRetries, MaxSpans: cfg.MaxSpans}),
 	}
 	gauge := func(f func() int) metric.Int64Callback {
 		return func(_ context.Context, o metric.Int64Observer) error {
@@ -52,14 +58,17 @@ func newTracker(cfg *Config, tb *metadata.TelemetryBuilder, output string, settl
 
 // add takes a batch.
 func (t *tracker) add(ctx context.Context, td ptrace.Traces) {
-	batch, requests := readBatch(td)
-	if len(batch) == 0 {
+	b := readBatch(td)
+	if len(b.spans) == 0 {
 		return
 	}
-	t.telemetry.ConnectorLlmspanRequestSpans.Add(ctx, int64(requests), t.attrs)
+	t.telemetry.ConnectorLlmspanRequestSpans.Add(ctx, int64(b.requests), t.attrs)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.report(ctx, t.joiner.Add(t.now(), batch, false))
+	if t.traces != nil {
+		t.traces(b.decided)
+	}
+	t.report(ctx, t.joiner.Add(t.now(), b.spans, b.whole))
 }
 
 // expire settles what has waited long enough.
@@ -100,8 +109,21 @@ func (t *tracker) report(ctx context.Context, res join.Result) {
 	}
 }
 
-// readBatch reads the spans of a batch, and the number of them that report a request. Our own stage spans are left out.
-func readBatch(td ptrace.Traces) (batch []join.Span, requests int) {
+// batch is the spans of one call as the joiner needs them.
+type batch struct {
+	spans []join.Span
+	// requests is the number of spans that report a request.
+	requests int
+	// whole says that the traces in the batch were assembled and decided on, so that nothing has to be waited for.
+	whole bool
+	// decided has one span of each such trace.
+	decided []*request.Request
+}
+
+// readBatch reads the spans of a batch. Our own stage spans are left out.
+func readBatch(td ptrace.Traces) batch {
+	var b batch
+	traces := map[pcommon.TraceID]struct{}{}
 	for _, rs := range td.ResourceSpans().All() {
 		var source *request.Source
 		for _, ss := range rs.ScopeSpans().All() {
@@ -113,18 +135,32 @@ func readBatch(td ptrace.Traces) (batch []join.Span, requests int) {
 			}
 			for _, span := range ss.Spans().All() {
 				s := join.Span{TraceID: span.TraceID(), SpanID: span.SpanID(), ParentID: span.ParentSpanID()}
-				if r, ok := dialect.Read(span, source); ok && !r.LayerOnly {
-					kept := r // only what is kept goes to the heap
-					s.Request = &kept
-					requests++
-				} else if leaf(span) {
+				r, ok := dialect.Read(span, source)
+				keep := func() *request.Request { // only what is kept goes to the heap
+					kept := r
+					return &kept
+				}
+				if r.Decision != "" {
+					b.whole = true
+					if _, seen := traces[r.TraceID]; !seen && !r.Partial {
+						traces[r.TraceID] = struct{}{}
+						b.decided = append(b.decided, keep())
+					}
+				}
+				switch {
+				case ok && !r.LayerOnly:
+					s.Request = keep()
+					b.requests++
+				case ok && r.Operation != "":
+					s.Request = keep() // a plain layer around one call
+				case leaf(span):
 					continue
 				}
-				batch = append(batch, s)
+				b.spans = append(b.spans, s)
 			}
 		}
 	}
-	return batch, requests
+	return b
 }
 
 // leaf tells the spans of single ASGI events, of which a streamed answer has hundreds and below which nothing stands.

@@ -22,12 +22,18 @@ type Config struct {
 
 	// Normalize says how spellings are folded.
 	Normalize NormalizeConfig `mapstructure:"normalize"`
+
+	// Sampling assembles whole traces and decides which are kept. Default off.
+	Sampling SamplingConfig `mapstructure:"sampling"`
 }
 
 // StagesConfig says how a request is split.
 type StagesConfig struct {
 	// Spans adds a child span for each stage. Default true; the stages' durations are attributes of the request span in any case.
 	Spans bool `mapstructure:"spans"`
+
+	// FoldChunks folds the spans of single chunks of a stream into their parent; with sampling only. Default true.
+	FoldChunks bool `mapstructure:"fold_chunks"`
 }
 
 // NormalizeConfig says how spellings are folded.
@@ -121,7 +127,8 @@ func (c *ContentConfig) resolve() (content.Config, error) {
 
 func createDefaultConfig() component.Config {
 	return &Config{
-		Content: ContentConfig{Mode: content.ModeStrip, MaxLength: content.DefaultMaxLength},
-		Stages:  StagesConfig{Spans: true},
+		Content:  ContentConfig{Mode: content.ModeStrip, MaxLength: content.DefaultMaxLength},
+		Stages:   StagesConfig{Spans: true, FoldChunks: true},
+		Sampling: defaultSampling(),
 	}
 }

@@ -25,6 +25,9 @@ func NewFactory() processor.Factory {
 var mutates = processorhelper.WithCapabilities(consumer.Capabilities{MutatesData: true})
 
 func createTraces(ctx context.Context, set processor.Settings, cfg component.Config, next consumer.Traces) (processor.Traces, error) {
+	if c := cfg.(*Config); c.Sampling.Enabled {
+		return newAssembler(set, c, next)
+	}
 	p, err := newLLMSpan(set, cfg.(*Config))
 	if err != nil {
 		return nil, err

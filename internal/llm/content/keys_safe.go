@@ -36,7 +36,7 @@ var safeKeys = map[verb][]string{
 		"litellm.provider.error.code", "litellm.provider.error.llm_provider", "error.llm_provider", "openlit.agent.version_hash", "aws.bedrock.guardrail.id", "aws.bedrock.knowledge_base.id", "mcp.method.name",
 		"mcp.protocol.version", "logfire.span_type", "logfire.pending_parent_id", "logfire.level_num", "event.name", "event_name", "event.domain",
 		// ours, on metrics and records
-		"llm.status", "llm.finish_reason", "llm.reason", "llm.state", "llm.cache", "llm.cached", "llm.reasoning", "llm.source", "llm.class", "llm.signal", "llm.rule", "llm.decision", "llm.currency", "llm.connector",
+		"llm.status", "llm.reason", "llm.state", "llm.cache", "llm.cached", "llm.reasoning", "llm.source", "llm.class", "llm.signal", "llm.rule", "llm.decision", "llm.currency", "llm.connector",
 		"llm.position", "llm.estimated", "llm.sleep_level", "llm.slo.outcome", "llm.slo.violated", "llm.quality.issue", "llm.engine.kind", "llm.engine.version", "llm.engine.state", "llm.engine.rank",
 		// engines and routers: SGLang, Dynamo, vLLM's router, LiteLLM
 		"rid", "bid", "request_id", "x_request_id", "host_id", "module", "thread_label", "forward_mode", "trace_flags", "trace_id", "span_id", "parent_id", "method", "version", "status", "status_code", "endpoint", "namespace", "component", "phase",
@@ -54,14 +54,16 @@ var safeKeys = map[verb][]string{
 		"graph.node.parent_id", "traceloop.entity.name", "traceloop.entity.path", "traceloop.workflow.name", "ai.telemetry.functionId", "operation.name", "resource.name", "ai.schema.name", "langfuse.trace.name", "mlflow.spanFunctionName",
 		"mlflow.traceName", "haystack.component.name", "haystack.component.type", "haystack.component.fully_qualified_type", "otel.scope.name", "otel.library.name", "llm.request.functions.name",
 	},
-	verbError: {"error.type", "exception.type", "error.code", "exception.escaped", "otel.status_description.code"},
-	verbAgent: {"http.user_agent", "user_agent.original", "metadata.user_agent"},
+	verbPhrase: {"os.description", "process.runtime.description", "service.description", "hw.description"},
+	verbTitle:  {"service.name", "service.namespace", "service.instance.id", "deployment.environment", "deployment.environment.name"},
+	verbError:  {"error.type", "exception.type", "error.code", "exception.escaped", "otel.status_description.code"},
+	verbAgent:  {"http.user_agent", "user_agent.original", "metadata.user_agent"},
 	verbURL: {
 		"http.url", "http.target", "url.full", "url.original", "url.path", "url.query", "url", "uri", "path", "http.route", "server.address", "net.peer.name", "net.host.name", "peer.service", "gen_ai.openai.api_base", "api_base", "llm.api_base",
 		"gen_ai.input.messages_ref", "gen_ai.output.messages_ref", "gen_ai.system_instructions_ref", "gen_ai.tool.definitions_ref", "gen_ai.input.messages.ref", "gen_ai.output.messages.ref", "gen_ai.system_instructions.ref", "gen_ai.tool.definitions.ref",
 	},
 	verbIdentity: {
-		"user.id", "enduser.id", "session.id", "gen_ai.user", "gen_ai.request.user", "gen_ai.conversation.id", "client.address", "llm.user", "langfuse.user.id", "langfuse.session.id", "user_id", "session_id", "conversation_id",
+		"user.id", "enduser.id", "session.id", "gen_ai.user", "gen_ai.request.user", "gen_ai.conversation.id", "client.address", "llm.user", "langfuse.user.id", "langfuse.session.id", "user", "user.email", "user_id", "session_id", "conversation_id",
 		"litellm.team_id", "litellm.team_alias", "litellm.key_alias", "litellm.trace_id", "litellm.team.id", "litellm.team.alias", "litellm.api_key.hash", "mcp.session.id", "thread_id", "mlflow.trace.user", "mlflow.trace.session",
 		"net.sock.peer.addr", "http.client_ip", "enduser.pseudo.id", "session.previous_id", "genkit:sessionId", "gcp.vertex.agent.session_id", "gcp.vertex.agent.invocation_id", "gcp.vertex.agent.event_id",
 	},

@@ -21,7 +21,7 @@ func leafRule(p *prefixRule, rest string) rule {
 		return content
 	}
 	// A prefix such as gen_ai.tool.definitions. names what follows.
-	last, before := "", trimIndex(strings.TrimSuffix(p.prefix, "."))
+	last, before := "", strings.TrimSuffix(p.prefix, ".")
 	before = before[strings.LastIndexByte(before, '.')+1:]
 	for more := true; more; {
 		var seg string
@@ -62,7 +62,7 @@ func skeletonVerb(key string, ofTool bool) (verb, bool) {
 		}
 	case "mime_type", "mimeType", "media_type":
 		return verbEnum, true
-	case "index", "length", "count", "created":
+	case "index", "length", "count", "created", "score":
 		return verbNumber, true
 	case "roles", "types":
 		return verbEnum, true
@@ -75,7 +75,7 @@ var structuralKeys = set("role", "type", "content", "contents", "text", "parts",
 	"toolName", "tool_name", "call_id", "tool_use_id", "function", "function_call", "functions", "tool", "tools", "arguments", "args", "input", "output", "result", "response", "reasoning", "reasoning_content", "thinking", "refusal", "choices",
 	"choice", "delta", "logprobs", "image_url", "image", "url", "uri", "file", "file_id", "blob", "data", "mime_type", "mimeType", "media_type", "modality", "description", "parameters", "system", "prompt", "completion", "message_content",
 	"prompt_text", "json_schema", "strict", "annotations", "audio", "status", "object", "summary", "document", "metadata", "score", "vector", "embedding", "length", "count", "roles", "types", "reasoning_summary", "document_content",
-	"chunk", "title", "query", "server_tool_call", "server_tool_call_response", "tool_call_response", "custom", "input_audio", "detail", "cache_control", "created", "content_filter_results", "arguments_json", "function_call_arguments_json")
+	"chunk", "title", "query", "server_tool_call", "server_tool_call_response", "tool_call_response", "custom", "input_audio", "detail", "cache_control", "created", "content_filter_results", "arguments_json", "revised_prompt", "function_call_arguments_json")
 
 // structuralPath reports whether every segment of a flattened key is an index or a structural key.
 func structuralPath(rest string) bool {
@@ -96,12 +96,4 @@ func isDigits(s string) bool {
 		}
 	}
 	return true
-}
-
-// trimIndex drops a trailing ".<digits>".
-func trimIndex(key string) string {
-	if i := strings.LastIndexByte(key, '.'); i >= 0 && i+1 < len(key) && isDigits(key[i+1:]) {
-		return key[:i]
-	}
-	return key
 }

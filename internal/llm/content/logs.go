@@ -8,7 +8,8 @@ import (
 // Logs redacts ld in place and adds what it did to f. A body is text whatever its type and wherever it comes from: an engine
 // that logs its requests logs their prompts. Of a body that is a map the skeleton of a message stays.
 func (r *Redactor) Logs(ld plog.Logs, f *Facts) {
-	w := walk{r: r, f: f, signal: SignalLogs}
+	w := r.walk(SignalLogs, r.mode, f)
+	defer w.done()
 	w.logs(ld)
 }
 
@@ -30,7 +31,7 @@ func (w *walk) logs(ld plog.Logs) {
 }
 
 func (w *walk) record(lr plog.LogRecord) {
-	w.seen, w.searches = w.seen[:0], 0
+	w.forget()
 	w.place = "body"
 	w.body(lr.Body())
 	w.place = "log"

@@ -24,19 +24,19 @@ func baseTable() *table {
 	t := &table{exact: make(map[string]*rule, 1024), byNamespace: map[string][]prefixRule{}}
 	for v, keys := range safeKeys {
 		for _, k := range keys {
-			t.exact[k] = &rule{verb: v, class: classOfVerb(v), lengthKey: k + ".length"}
+			t.exact[k] = &rule{verb: v, class: classOfVerb(v), keys: newMeasureKeys(k)}
 		}
 	}
 	for _, h := range safeHeaders {
 		for _, p := range []string{"http.request.header.", "http.response.header.", "ai.request.headers."} {
 			for _, k := range []string{p + h, p + strings.ReplaceAll(h, "-", "_")} {
-				t.exact[k] = &rule{verb: verbLabel, class: ClassMetadata, lengthKey: k + ".length"}
+				t.exact[k] = &rule{verb: verbLabel, class: ClassMetadata, keys: newMeasureKeys(k)}
 			}
 		}
 	}
 	for _, h := range []string{"user-agent", "user_agent"} {
 		for _, p := range []string{"http.request.header.", "ai.request.headers."} {
-			t.exact[p+h] = &rule{verb: verbAgent, class: ClassMetadata, lengthKey: p + h + ".length"}
+			t.exact[p+h] = &rule{verb: verbAgent, class: ClassMetadata, keys: newMeasureKeys(p + h)}
 		}
 	}
 	for c, keys := range contentKeys {
@@ -45,7 +45,7 @@ func baseTable() *table {
 			v = verbSecret
 		}
 		for _, k := range keys {
-			t.exact[k] = &rule{verb: v, class: c, lengthKey: k + ".length"}
+			t.exact[k] = &rule{verb: v, class: c, keys: newMeasureKeys(k)}
 		}
 	}
 	for _, list := range [][]prefixRule{contentPrefixes, safePrefixes} {
@@ -74,16 +74,16 @@ func classOfVerb(v verb) Class {
 	return ClassUnknown
 }
 
-// lookup returns the rule of a key. deployed: the attribute stands on a resource or scope.
-func (t *table) lookup(key string, deployed bool) rule {
+// lookup returns the rule of a key.
+func (t *table) lookup(key string) rule {
 	r, known := t.exact[key]
 	if known && r.forced {
 		return *r
 	}
 	for i := range t.forced {
 		if f := &t.forced[i]; strings.HasPrefix(key, f.prefix) {
-			if known && r.verb == verbSecret {
-				return *r
+			if known && r.verb == verbSecret || !known && isSecretKey(key) {
+				return rule{verb: verbSecret, class: ClassSecret} // no configuration lets a credential through
 			}
 			return f.rule
 		}
@@ -92,6 +92,8 @@ func (t *table) lookup(key string, deployed bool) rule {
 		return *r
 	}
 	switch {
+	case !isKey(key):
+		return rule{verb: verbContent, class: ClassUnknown, noLength: true} // the key itself may be what a user typed
 	case strings.HasSuffix(key, lengthSuffix), strings.HasSuffix(key, countSuffix):
 		return rule{verb: verbNumber, class: ClassUnknown, noLength: true}
 	case strings.HasSuffix(key, rolesSuffix), strings.HasSuffix(key, typesSuffix):
@@ -104,6 +106,11 @@ func (t *table) lookup(key string, deployed bool) rule {
 		if !strings.HasPrefix(key, p.prefix) {
 			continue
 		}
+		if p.verb == verbIdentity {
+			if _, text := keyWords(key[len(p.prefix):], make([]byte, 0, 32)); text {
+				break // user.question is nobody's name
+			}
+		}
 		if p.verb != verbContent {
 			return rule{verb: p.verb, class: p.class}
 		}
@@ -112,13 +119,7 @@ func (t *table) lookup(key string, deployed bool) rule {
 		}
 		return leafRule(p, key[len(p.prefix):])
 	}
-	if i := strings.IndexByte(key, '['); i > 0 && ns != key[:i] {
-		// name[0].more is how a few SDKs write indices
-		if _, ok := t.byNamespace[key[:i]]; ok {
-			return rule{verb: verbContent, class: ClassUnknown}
-		}
-	}
-	return unknownRule(key, deployed)
+	return unknownRule(key)
 }
 
 // The suffixes of what a redaction leaves behind about a text: characters, number of messages, their roles, the types of their parts.

@@ -4,21 +4,20 @@ import "strings"
 
 // maxProse is the number of plain words that a name may have. Names of instrumentations have up to four ("Failed Proxy Server
 // Request"); a sentence has more.
-const maxProse = 5
+const maxProse = 4
 
 // modelOperations begin span names that go on with a model: "chat llama-3" (GenAI conventions).
 var modelOperations = set("chat", "text_completion", "generate_content", "embeddings", "completion", "responses", "embedding", "rerank", "generate")
 
 // name returns the name as it may stand: itself when it has the form of a name that software gives, else what is left of it.
-// free says that the value is an attribute's rather than a span's, so that it may be a path too.
-func (w *walk) name(s string, free bool) string {
+func (w *walk) name(s string) string {
 	if s == "" || w.mode == ModeKeep {
 		return s
 	}
 	op, rest, more := strings.Cut(s, " ")
 	if more && in(modelOperations, op) {
 		if _, ok := ModelName(rest); ok {
-			if w.holdsContent(s, rest) {
+			if rest != w.models[0] && rest != w.models[1] && w.holdsContent(s, rest) {
 				return op + " " + OtherName
 			}
 			return s

@@ -1,6 +1,7 @@
 package content
 
 import (
+	"math/bits"
 	"strconv"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -47,24 +48,28 @@ func (w *walk) measure(ru *rule, key string, v pcommon.Value) {
 	if write && (ru.class == ClassMessage || ru.class == ClassCompletion) {
 		sum = &x.sum
 	}
-	n, text := w.characters(v, sum, 0)
+	// Metadata and identities repeat routes and model names, and no name repeats a vector.
+	names := ru.class != ClassMetadata && ru.class != ClassIdentity && ru.class != ClassBlob
+	n, text := w.characters(v, sum, names, 0)
 	if !write || !text {
 		return
 	}
 	x.length = n
-	if x.key = ru.lengthKey; x.key == "" {
-		x.key = key + lengthSuffix
+	if x.keys = ru.keys; x.keys == nil {
+		x.keys = newMeasureKeys(key)
 	}
 	w.measures = append(w.measures, x)
 }
 
 // characters is the number of characters of all texts in a value, and whether there is any text. Bytes count as characters.
-// Texts are remembered, and messages summed up, on the way.
-func (w *walk) characters(v pcommon.Value, sum *summary, depth int) (n int64, text bool) {
+// Messages are summed up on the way, and texts, but not the skeleton, remembered if names may repeat them.
+func (w *walk) characters(v pcommon.Value, sum *summary, names bool, depth int) (n int64, text bool) {
 	switch v.Type() {
 	case pcommon.ValueTypeStr:
 		s := v.Str()
-		w.remember(s)
+		if names {
+			w.remember(s)
+		}
 		if sum != nil {
 			sum.json(s)
 		}
@@ -79,7 +84,8 @@ func (w *walk) characters(v pcommon.Value, sum *summary, depth int) (n int64, te
 			if sum != nil && e.Type() == pcommon.ValueTypeStr {
 				sum.field(k, e.Str())
 			}
-			m, t := w.characters(e, sum, depth+1)
+			_, skeleton := skeletonVerb(k, true)
+			m, t := w.characters(e, sum, names && !skeleton, depth+1)
 			n, text = n+m, text || t
 		}
 		return n, text
@@ -89,7 +95,7 @@ func (w *walk) characters(v pcommon.Value, sum *summary, depth int) (n int64, te
 		}
 		s := v.Slice()
 		for i := range s.Len() {
-			m, t := w.characters(s.At(i), sum, depth+1)
+			m, t := w.characters(s.At(i), sum, names, depth+1)
 			n, text = n+m, text || t
 		}
 		return n, text
@@ -147,21 +153,32 @@ func scalarText(v pcommon.Value) string {
 	return ""
 }
 
-// runeCount is utf8.RuneCountInString for valid UTF-8, eight bytes at a time: it counts the bytes that begin a character.
+// runeCount is utf8.RuneCountInString for valid UTF-8, 64 bytes at a time: it counts the bytes that begin a character, and
+// skips runs of ASCII.
 func runeCount(s string) int64 {
+	const high = 0x8080808080808080
 	n := len(s)
-	i := 0
-	for ; i+8 <= len(s); i += 8 {
-		b := uint64(s[i]) | uint64(s[i+1])<<8 | uint64(s[i+2])<<16 | uint64(s[i+3])<<24 |
-			uint64(s[i+4])<<32 | uint64(s[i+5])<<40 | uint64(s[i+6])<<48 | uint64(s[i+7])<<56
-		// a continuation byte is 10xxxxxx: bit 7 set, bit 6 not
-		c := b >> 7 & (^b >> 6) & 0x0101010101010101
-		n -= int(c * 0x0101010101010101 >> 56)
+	for len(s) >= 64 {
+		a, b, c, d := word(s), word(s[8:]), word(s[16:]), word(s[24:])
+		e, f, g, h := word(s[32:]), word(s[40:]), word(s[48:]), word(s[56:])
+		if (a|b|c|d|e|f|g|h)&high != 0 {
+			n -= bits.OnesCount64(continuation(a) | continuation(b)>>1 | continuation(c)>>2 | continuation(d)>>3 |
+				continuation(e)>>4 | continuation(f)>>5 | continuation(g)>>6 | continuation(h)>>7)
+		}
+		s = s[64:]
 	}
-	for ; i < len(s); i++ {
+	for i := 0; i < len(s); i++ {
 		if s[i]&0xc0 == 0x80 {
 			n--
 		}
 	}
 	return int64(n)
+}
+
+// continuation marks with bit 7 the bytes of w that go on with a character: 10xxxxxx.
+func continuation(w uint64) uint64 { return w & (^w << 1) & 0x8080808080808080 }
+
+func word(s string) uint64 {
+	_ = s[7]
+	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 | uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
 }

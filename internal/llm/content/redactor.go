@@ -3,6 +3,7 @@ package content
 import (
 	"fmt"
 	"strings"
+	"sync"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 )
@@ -16,6 +17,7 @@ type Redactor struct {
 	keys         *table
 	hash         *hasher // nil when nothing is hashed
 	places       map[string]rule
+	walks        sync.Pool // of *walk
 }
 
 // New compiles the configuration. Its error lists every fault of it: see Config.Validate.
@@ -43,7 +45,7 @@ func New(cfg Config) (*Redactor, error) {
 	r.keys.configure(cfg)
 	r.places = make(map[string]rule, len(PlaceKeys))
 	for _, p := range PlaceKeys {
-		r.places[p] = r.keys.lookup(p, false)
+		r.places[p] = r.keys.lookup(p)
 	}
 	return r, nil
 }
@@ -54,7 +56,7 @@ func (r *Redactor) addPlaces() {
 		placeStatus:     {verb: verbContent, class: ClassError, noLength: true},
 		placeSpanName:   {verb: verbName, class: ClassName},
 		placeEventName:  {verb: verbName, class: ClassName},
-		placeBody:       {verb: verbContent, class: ClassMessage, lengthKey: placeBody + lengthSuffix},
+		placeBody:       {verb: verbContent, class: ClassMessage, keys: newMeasureKeys(placeBody)},
 		placeLogEvent:   {verb: verbName, class: ClassName},
 		placeScope:      {verb: verbName, class: ClassName},
 		placeTraceState: {verb: verbLabel, class: ClassMetadata},
@@ -69,11 +71,11 @@ func (t *table) configure(cfg Config) {
 		if old, ok := t.exact[key]; ok {
 			return *old
 		}
-		return rule{verb: verbContent, class: ClassUnknown, lengthKey: key + lengthSuffix}
+		return rule{verb: verbContent, class: ClassUnknown, keys: newMeasureKeys(key)}
 	}
 	force := func(key string, change func(*rule)) {
 		n := ruleFor(key)
-		if n.verb == verbSecret {
+		if _, known := t.exact[key]; n.verb == verbSecret || !known && isSecretKey(key) {
 			return // no configuration lets a credential through
 		}
 		change(&n)

@@ -23,7 +23,9 @@ const (
 	verbIdentity // who the user is: kept, or hashed when asked for
 	verbOurs     // written by llmspan
 	verbSummary  // roles and part types that a redaction left behind
-	verbScalar   // unknown key: numbers and booleans stay, text goes
+	verbStamp    // unknown key: numbers, booleans and times stay, text goes
+	verbScalar   // unknown key with a text word: numbers and booleans stay, text goes
+	verbTitle    // a name that a deployment gives, in any script
 	verbAllow    // let through by configuration; secrets in it are still cut
 )
 
@@ -37,8 +39,15 @@ type rule struct {
 	forced bool
 	// noLength: `<key>.length` is not written, because the key itself may be what a user typed.
 	noLength bool
-	// lengthKey is key + ".length", made once for keys of the tables.
-	lengthKey string
+	// keys under which a redaction leaves its measures, made once for keys of the tables.
+	keys *measureKeys
+}
+
+// measureKeys are the keys under which a redaction leaves what it knows about a text.
+type measureKeys struct{ length, count, roles, types string }
+
+func newMeasureKeys(key string) *measureKeys {
+	return &measureKeys{key + lengthSuffix, key + countSuffix, key + rolesSuffix, key + typesSuffix}
 }
 
 // prefixRule covers the keys that begin with prefix. Structural leaves of content prefixes (role, type, finish reason, tool

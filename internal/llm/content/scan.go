@@ -121,31 +121,43 @@ func readLine(in *bufio.Reader) ([]byte, error) {
 }
 
 func (r *Redactor) scanLine(line []byte, rep *Report, f *Facts) bool {
-	w := walk{r: r, f: f, rep: rep}
-	switch {
-	case bytes.Contains(line, []byte(`"resourceSpans"`)):
+	signal, ok := signalOf(line)
+	if !ok {
+		return false
+	}
+	w := r.walk(signal, r.mode, f)
+	defer w.done()
+	w.rep = rep
+	switch signal {
+	case SignalTraces:
 		td, err := (&ptrace.JSONUnmarshaler{}).UnmarshalTraces(line)
 		if err != nil {
 			return false
 		}
-		w.signal = SignalTraces
 		w.traces(td)
-	case bytes.Contains(line, []byte(`"resourceLogs"`)):
+	case SignalLogs:
 		ld, err := (&plog.JSONUnmarshaler{}).UnmarshalLogs(line)
 		if err != nil {
 			return false
 		}
-		w.signal = SignalLogs
 		w.logs(ld)
-	case bytes.Contains(line, []byte(`"resourceMetrics"`)):
+	case SignalMetrics:
 		md, err := (&pmetric.JSONUnmarshaler{}).UnmarshalMetrics(line)
 		if err != nil {
 			return false
 		}
-		w.signal, w.bare = SignalMetrics, true
 		w.metrics(md)
-	default:
-		return false
 	}
 	return true
+}
+
+// signalOf tells what an OTLP/JSON request carries by the first of its keys that names a signal.
+func signalOf(line []byte) (Signal, bool) {
+	best, signal := len(line), Signal("")
+	for key, s := range map[string]Signal{`"resourceSpans"`: SignalTraces, `"resourceLogs"`: SignalLogs, `"resourceMetrics"`: SignalMetrics} {
+		if i := bytes.Index(line, []byte(key)); i >= 0 && i < best {
+			best, signal = i, s
+		}
+	}
+	return signal, signal != ""
 }

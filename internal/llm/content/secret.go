@@ -47,7 +47,8 @@ func isSecretKey(key string) bool {
 		case c >= 'A' && c <= 'Z':
 			c |= 0x20
 		case c >= 'a' && c <= 'z':
-		case c >= '0' && c <= '9' && n == 0, c == '_', c == '-', c == '.', c == ' ', c == ':', c == '"', c == '\'':
+		case c >= '0' && c <= '9' && n > 0: // a digit within: another word
+		default:
 			continue
 		}
 		buf[n] = c
@@ -79,7 +80,7 @@ var secretWordsReversed = func() []string {
 }()
 
 func isTokenByte(c byte) bool {
-	return byteTable[c]&isLabelByte != 0 && c != ':' && c != '@' || c == '=' || c == '~'
+	return byteTable[c]&isLabelByte != 0 && c != ':' && c != '@' || c == '~'
 }
 
 // scrubSecrets replaces the credentials in a text: tokens that begin like an API key, what follows Bearer or Basic, and what
@@ -121,7 +122,11 @@ func scrubSecrets(s string) (string, bool) {
 			// quotes (escaped ones too), then ':' or '=', then quotes and spaces, then the value up to the next quote or separator
 			sep := skipBytes(s, end, `"'\ `)
 			if sep < len(s) && (s[sep] == ':' || s[sep] == '=') {
-				from := skipBytes(s, sep+1, `"'\ [`)
+				from := skipBytes(s, sep+1, `["'\ `)
+				if strings.HasPrefix(s[from-1:], secretMark) {
+					end = from - 1 + len(secretMark)
+					break
+				}
 				if to := secretEnd(s, from); to > from {
 					if s[end] == '"' && strings.IndexByte(`"'`, s[from-1]) < 0 {
 						out = append(append(out, s[done:from]...), "null"...) // a JSON number or constant
@@ -148,11 +153,12 @@ func skipBytes(s string, i int, set string) int {
 	return i
 }
 
+// tokenEnd is the end of the token at i, base64's padding included.
 func tokenEnd(s string, i int) int {
 	for i < len(s) && isTokenByte(s[i]) {
 		i++
 	}
-	return i
+	return skipBytes(s, i, "=")
 }
 
 // secretEnd: the value of a secret key may hold spaces ("Bearer x") but no quote, bracket or line break. A backslash begins an

@@ -1,6 +1,9 @@
 package content
 
-import "strings"
+import (
+	"strings"
+	"unicode"
+)
 
 // A shape is what a value must look like to pass under a key that is not known to carry text. Shapes are byte scans over at
 // most a few hundred bytes: they bound what can hide in a value, they do not understand it.
@@ -18,7 +21,7 @@ const (
 	isNameByte               // what span names of instrumentations are made of
 	isStampByte              // digits and what stands between them in numbers and times
 	isTypeByte               // what error types are made of, in any language
-	isPrintByte              // printable ASCII
+	isPhraseByte             // printable ASCII but for " and \\, which quote text within text
 	isLetterByte             // A-Z a-z
 )
 
@@ -38,7 +41,9 @@ func makeByteTable() (t [256]uint8) {
 	set("<>[]*$&`()", isTypeByte)
 	set("0123456789.:+- TZ", isStampByte)
 	for b := 0x20; b < 0x7f; b++ {
-		t[b] |= isPrintByte
+		if b != '"' && b != '\\' {
+			t[b] |= isPhraseByte
+		}
 	}
 	return t
 }
@@ -109,9 +114,12 @@ func isEnum(s string) bool {
 	return true
 }
 
-// isStamp: a number, a time, or a number with a unit ("302 ms"), perhaps in quotes.
+// isStamp: a number, a time, a number with a unit ("302 ms") or a boolean, perhaps in quotes.
 func isStamp(s string) bool {
-	s = unquote(s)
+	switch s = unquote(s); s {
+	case "true", "false", "True", "False", "null", "None":
+		return true
+	}
 	if len(s) > maxStamp {
 		return false
 	}
@@ -134,10 +142,12 @@ func isStamp(s string) bool {
 	return true
 }
 
-// isPhrase: one line of printable ASCII that describes infrastructure.
+// isPhrase: one line of printable ASCII that describes infrastructure; no JSON and no data URL.
 func isPhrase(s string) bool {
-	return len(s) <= maxPhrase && allBytes(s, isPrintByte) && !isCredential(s)
+	return len(s) <= maxPhrase && allBytes(s, isPhraseByte) && !isCredential(s) && !isDataURL(s)
 }
+
+func isDataURL(s string) bool { return len(s) >= 5 && strings.EqualFold(s[:5], "data:") }
 
 // isErrorType: a class name or code of an error.
 func isErrorType(s string) bool { return len(s) <= maxLabel && allBytes(s, isTypeByte) }
@@ -190,10 +200,10 @@ func isIdentity(s string) bool {
 	if len(s) > maxPhrase || wordCount(s) > 5 {
 		return false
 	}
-	for i := 0; i < len(s); i++ {
-		if s[i] < 0x20 || s[i] == 0x7f {
+	for _, r := range s {
+		if unicode.IsControl(r) || r == '\u2028' || r == '\u2029' || r == unicode.ReplacementChar { // no line break of any kind, no invalid byte
 			return false
 		}
 	}
-	return !isCredential(s)
+	return !isCredential(s) && !isDataURL(s)
 }

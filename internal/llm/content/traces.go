@@ -7,7 +7,8 @@ import (
 
 // Traces redacts td in place and adds what it did to f. Nothing is added, dropped or reordered but attributes.
 func (r *Redactor) Traces(td ptrace.Traces, f *Facts) {
-	w := walk{r: r, f: f, signal: SignalTraces}
+	w := r.walk(SignalTraces, r.mode, f)
+	defer w.done()
 	w.traces(td)
 }
 
@@ -31,33 +32,34 @@ func (w *walk) traces(td ptrace.Traces) {
 // Span redacts one span in place: the step that Traces takes for every span, for a caller that walks by itself. mode is
 // ModeOf the span's resource. The resource and scope stay as they are: see Resource and Scope.
 func (r *Redactor) Span(mode Mode, span ptrace.Span, f *Facts) {
-	w := walk{r: r, f: f, mode: mode, signal: SignalTraces}
+	w := r.walk(SignalTraces, mode, f)
+	defer w.done()
 	w.span(span)
 }
 
 // Resource redacts a resource in place, in the mode that ModeOf gives for it.
 func (r *Redactor) Resource(mode Mode, res pcommon.Resource, f *Facts) {
-	w := walk{r: r, f: f, mode: mode, signal: SignalTraces}
+	w := r.walk(SignalTraces, mode, f)
+	defer w.done()
 	w.resource(res)
 }
 
 // Scope redacts an instrumentation scope in place.
 func (r *Redactor) Scope(mode Mode, scope pcommon.InstrumentationScope, f *Facts) {
-	w := walk{r: r, f: f, mode: mode, signal: SignalTraces}
+	w := r.walk(SignalTraces, mode, f)
+	defer w.done()
 	w.scope(scope)
 }
 
 func (w *walk) resource(res pcommon.Resource) {
-	w.place, w.deployed = "resource", true
+	w.place = "resource"
 	w.attributes(res.Attributes())
-	w.deployed = false
-	w.seen = w.seen[:0]
+	w.forget()
 }
 
 func (w *walk) scope(scope pcommon.InstrumentationScope) {
-	w.place, w.deployed = "scope", true
+	w.place = "scope"
 	w.attributes(scope.Attributes())
-	w.deployed = false
 	if s := scope.Name(); s != "" {
 		if out := w.placed(placeScope, s); out != s {
 			scope.SetName(out)
@@ -67,7 +69,7 @@ func (w *walk) scope(scope pcommon.InstrumentationScope) {
 		w.count(ClassName, placeScope)
 		scope.SetVersion("")
 	}
-	w.seen = w.seen[:0]
+	w.forget()
 }
 
 func (w *walk) schemaURL(s string) string {
@@ -83,7 +85,7 @@ func (w *walk) schemaURL(s string) string {
 }
 
 func (w *walk) span(span ptrace.Span) {
-	w.seen, w.searches = w.seen[:0], 0
+	w.forget()
 	w.place = "span"
 	w.attributes(span.Attributes())
 	if s := span.Status().Message(); s != "" {
@@ -144,7 +146,7 @@ func (w *walk) placed(place, s string) string {
 		}
 		return out
 	case verbName:
-		out := w.name(s, false)
+		out := w.name(s)
 		if out != s {
 			w.count(ClassName, place)
 		}
@@ -161,15 +163,14 @@ func (w *walk) placed(place, s string) string {
 			w.count(ClassSecret, place)
 		}
 		return out
-	case ModeHash:
-		if isHashed(s) {
-			return s
-		}
-	}
-	w.count(ru.class, place)
-	if mode == ModeStrip {
+	case ModeStrip:
+		w.count(ru.class, place)
 		return ""
 	}
 	t := transform{w: w, mode: mode}
-	return t.text(s)
+	out := t.text(s)
+	if t.changed {
+		w.count(ru.class, place)
+	}
+	return out
 }

@@ -20,7 +20,7 @@ var tokenWords = set("id", "ids", "uuid", "guid", "type", "types", "kind", "name
 	"tier", "level", "hash", "timestamp", "time", "date", "created", "count", "index", "rank", "size", "length", "encoding", "currency", "unit", "method", "protocol", "scheme", "host", "port", "class", "category", "team", "tenant", "project",
 	"org", "organization", "account", "cluster", "namespace", "phase", "stage", "operation", "endpoint", "route", "streaming", "stream", "priority", "fingerprint", "digest", "checksum", "framework", "language", "runtime", "sdk",
 	"retries", "attempt", "attempts", "latency", "duration", "seconds", "ms", "ns", "us", "tokens", "cost", "ratio", "rate", "percent", "enabled", "customer", "app", "application", "product", "plan", "department", "owner", "node", "pod", "worker",
-	"instance", "shard", "partition", "replica", "cell", "flavor", "channel", "revision", "build", "branch", "commit", "temperature", "seed", "ttft", "tpot", "itl")
+	"instance", "shard", "partition", "replica", "cell", "datacenter", "dc", "rack", "squad", "gpu", "device", "site", "domain", "ring", "lane", "flavor", "channel", "revision", "build", "branch", "commit", "temperature", "seed", "ttft", "tpot", "itl")
 
 // textWords, anywhere in a key, say that the value is what somebody or some model said, unless the last word is a tokenWord.
 var textWords = set("prompt", "prompts", "input", "inputs", "output", "outputs", "message", "messages", "msg", "content", "contents", "text", "texts", "query", "queries", "question", "questions", "answer", "answers", "completion", "completions",
@@ -44,19 +44,15 @@ func set(words ...string) map[string]struct{} {
 
 func in(m map[string]struct{}, w string) bool { _, ok := m[w]; return ok }
 
-// unknownRule decides about a key that is in no table. deployed says that the attribute describes a resource or a scope, which
-// a deployment sets once, and not a request.
+// unknownRule decides about a key that is in no table.
 //
 //	namespace        text goes unless it is
 //	LLM software     a token, under a key whose last word promises one
 //	infrastructure   one printable line, under a key that does not end in a word like body
 //	other, or none   a token, under a key without text words (a bare key needs a last word that promises one)
 //
-// Numbers and booleans stay everywhere. A key that is itself no token has no rule to stand on: its value goes.
-func unknownRule(key string, deployed bool) rule {
-	if !isKey(key) {
-		return rule{verb: verbContent, class: ClassUnknown, noLength: true}
-	}
+// Numbers and booleans stay everywhere, and as text under keys without text words. The key is one that isKey accepts.
+func unknownRule(key string) rule {
 	if isSecretKey(key) {
 		return rule{verb: verbSecret, class: ClassSecret}
 	}
@@ -76,10 +72,13 @@ func unknownRule(key string, deployed bool) rule {
 		if last&wordToken != 0 {
 			return rule{verb: verbLabel, class: ClassUnknown}
 		}
-	case last&wordToken != 0, !text && (deployed || !bare):
+	case last&wordToken != 0, !text && !bare:
 		return rule{verb: verbLabel, class: ClassUnknown}
 	}
-	return rule{verb: verbScalar, class: ClassUnknown}
+	if text {
+		return rule{verb: verbScalar, class: ClassUnknown}
+	}
+	return rule{verb: verbStamp, class: ClassUnknown}
 }
 
 // isKey: a key that source code wrote rather than a user: a token, with the separators that frameworks use.

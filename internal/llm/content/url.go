@@ -8,7 +8,7 @@ func stripURL(s string) (string, bool) {
 	if isPlainURL(s) {
 		return s, true
 	}
-	if len(s) > 8192 || len(s) >= 5 && strings.EqualFold(s[:5], "data:") {
+	if len(s) > 8192 || isDataURL(s) {
 		return "", false
 	}
 	s, _, _ = strings.Cut(s, "#")
@@ -59,6 +59,9 @@ func isPlainURL(s string) bool {
 		switch c := s[i]; {
 		case c == '/':
 			run = 0
+			if isCredential(s[i+1:]) {
+				return false
+			}
 			continue
 		case byteTable[c]&isLabelByte != 0 && c != '@', c == '{', c == '}':
 		default:

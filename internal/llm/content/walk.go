@@ -1,8 +1,6 @@
 package content
 
 import (
-	"strings"
-
 	"go.opentelemetry.io/collector/pdata/pcommon"
 )
 
@@ -18,32 +16,53 @@ const (
 	maxDepth = 64
 )
 
-// walk is one pass over a tree of telemetry in one mode. It lives on the stack of the method that walks.
+// walk is one pass over a tree of telemetry in one mode. Walks are pooled: see Redactor.walk.
 type walk struct {
 	r    *Redactor
 	mode Mode
 	f    *Facts
 	rep  *Report // nil unless scanning
 
-	signal   Signal
-	place    string
-	deployed bool // resource and scope attributes
-	bare     bool // write no `<key>.length`: data points, whose attributes are their identity
+	signal Signal
+	place  string
+	bare   bool // write no `<key>.length`: data points, whose attributes are their identity
 
 	measures []measure
-	seen     []string
+	seen     []string  // texts of the span at hand
+	models   [2]string // and models: a name may repeat them
 	searches int
+	counted  int // values redacted so far
+}
+
+// walk takes a walk from the pool; done gives it back.
+func (r *Redactor) walk(signal Signal, mode Mode, f *Facts) *walk {
+	w, ok := r.walks.Get().(*walk)
+	if !ok {
+		w = new(walk)
+	}
+	w.r, w.f, w.signal, w.mode, w.bare = r, f, signal, mode, signal == SignalMetrics
+	return w
+}
+
+// done forgets everything that the walk saw: the pool must not keep a prompt alive.
+func (w *walk) done() {
+	clear(w.seen[:cap(w.seen)])
+	clear(w.measures[:cap(w.measures)])
+	r := w.r
+	*w = walk{seen: w.seen[:0], measures: w.measures[:0]}
+	r.walks.Put(w)
 }
 
 // measure is what is left of one text: attributes to write once the walk over the set is done.
 type measure struct {
-	key    string // with ".length"
+	keys   *measureKeys
 	length int64
 	sum    summary
 }
 
 func (w *walk) count(c Class, key string) {
 	w.f.count(c)
+	w.counted++
 	if w.rep != nil {
 		w.rep.add(w.signal, w.place, c, key, w.r.keys)
 	}
@@ -65,10 +84,10 @@ func (w *walk) flush(m pcommon.Map) {
 	m.EnsureCapacity(m.Len() + len(w.measures))
 	for i := range w.measures {
 		x := &w.measures[i]
-		if _, ok := m.Get(x.key); !ok {
-			m.PutInt(x.key, x.length)
+		if _, ok := m.Get(x.keys.length); !ok {
+			m.PutInt(x.keys.length, x.length)
 		}
-		x.sum.write(m, strings.TrimSuffix(x.key, lengthSuffix))
+		x.sum.write(m, x.keys)
 		*x = measure{}
 	}
 	w.measures = w.measures[:0]
@@ -80,7 +99,7 @@ func (w *walk) attribute(key string, v pcommon.Value) bool {
 	if t == pcommon.ValueTypeEmpty {
 		return false
 	}
-	ru := w.r.keys.lookup(key, w.deployed)
+	ru := w.r.keys.lookup(key)
 	switch t {
 	case pcommon.ValueTypeInt, pcommon.ValueTypeDouble, pcommon.ValueTypeBool:
 		if ru.verb > verbSecret && !(ru.verb == verbIdentity && w.r.hashIdentity) {
@@ -137,7 +156,8 @@ func (w *walk) fit(ru *rule, key, s string) (string, bool) {
 	case verbLabels:
 		return s, isLabels(s)
 	case verbModel:
-		if _, ok := ModelName(unquote(s)); ok {
+		if name, ok := ModelName(unquote(s)); ok {
+			w.models[0], w.models[1] = name, w.models[0]
 			return s, true
 		}
 		w.count(ClassName, key)
@@ -149,7 +169,7 @@ func (w *walk) fit(ru *rule, key, s string) (string, bool) {
 	case verbNumber:
 		return s, isStamp(s) || isUsageJSON(s)
 	case verbName:
-		out := w.name(s, true)
+		out := w.name(s)
 		if out != s {
 			w.remember(s)
 			w.count(ClassName, key)
@@ -184,8 +204,10 @@ func (w *walk) fit(ru *rule, key, s string) (string, bool) {
 			w.count(ClassSecret, key)
 		}
 		return out, true
-	case verbScalar:
+	case verbStamp:
 		return s, isStamp(s)
+	case verbTitle:
+		return s, isIdentity(s)
 	}
 	return s, false
 }
@@ -209,7 +231,7 @@ func (w *walk) sliceFits(ru *rule, key string, s pcommon.Slice) bool {
 		return true
 	}
 	n := s.Len()
-	if n > maxElements || ru.verb == verbScalar {
+	if n > maxElements || isVector(s) || ru.verb == verbScalar || ru.verb == verbStamp {
 		return false
 	}
 	for i := 0; i < n; i++ {
@@ -269,6 +291,9 @@ func (w *walk) nested(key string, m pcommon.Map, allow bool, depth int) {
 		return w.attribute(key+"."+k, v)
 	})
 }
+
+// forget begins the next span, record or point.
+func (w *walk) forget() { w.seen, w.models, w.searches = w.seen[:0], [2]string{}, 0 }
 
 // remember keeps a text of the span at hand, to find copies of it in names.
 func (w *walk) remember(s string) {

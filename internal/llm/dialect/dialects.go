@@ -85,6 +85,7 @@ func Read(span ptrace.Span, res *request.Source) (r request.Request, ok bool) {
 		Start: span.StartTimestamp(), End: span.EndTimestamp(),
 		TraceState: span.TraceState().AsRaw(),
 	}
+	s.decision(&r)
 	for i := 0; i < len(dialectNames); i++ {
 		switch recognise(i, &s, &r) {
 		case aRequest:
@@ -113,6 +114,9 @@ func (s *source) common(r *request.Request) {
 	}
 	if n, ok := s.tokens(r, fieldSequences, "gen_ai.request.n"); ok {
 		r.Sequences = n
+	}
+	if n, ok := s.tokens(r, fieldMaxTokens, "gen_ai.request.max_tokens"); ok {
+		r.MaxTokens = n
 	}
 	s.usage(r)
 	s.outcome(r)
@@ -175,7 +179,7 @@ func (s *source) outcome(r *request.Request) {
 		r.Status = request.StatusCancelled
 	case s.span.Status().Code() == ptrace.StatusCodeError, r.HTTPStatus >= 500, r.FinishReason == "error", s.has(fieldErrorType):
 		r.Status = request.StatusError
-	case s.span.Status().Code() == ptrace.StatusCodeOk, r.FinishReason != "", r.OutputTokens.Or(0) > 0:
+	case s.span.Status().Code() == ptrace.StatusCodeOk, r.FinishReason != "", r.OutputTokens.Or(0) > 0, r.InputTokens.Or(0) > 0:
 		r.Status = request.StatusOK
 	case r.HTTPStatus >= 200 && r.HTTPStatus < 400:
 		r.Status = request.StatusOK

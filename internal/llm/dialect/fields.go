@@ -13,7 +13,7 @@ import (
 type field uint8
 
 const (
-	_ field = iota
+	fieldNone field = iota
 
 	// Durations of an engine, seconds.
 	fieldQueue
@@ -84,6 +84,14 @@ const (
 	fieldOwnStatus
 	fieldOwnBeam
 	fieldOwnInvalid
+	fieldOwnEstimated
+	fieldOwnUserE2E
+	fieldOwnGapMax
+	fieldOwnChunks
+	fieldOwnDecision
+	fieldOwnReason
+	fieldOwnIncoming
+	fieldOwnPartial
 
 	numFields
 )

@@ -29,6 +29,15 @@ var ownKeys = map[string]spelling{
 	names.Status:     {fieldOwnStatus, 0},
 	names.Beam:       {fieldOwnBeam, 0},
 	names.Invalid:    {fieldOwnInvalid, 0},
+
+	names.UserTTFTEstimated: {fieldOwnEstimated, 0},
+	names.UserE2E:           {fieldOwnUserE2E, 0},
+	names.UserGapMax:        {fieldOwnGapMax, 0},
+	names.Chunks:            {fieldOwnChunks, 0},
+	names.SamplingDecision:  {fieldOwnDecision, 0},
+	names.SamplingReason:    {fieldOwnReason, 0},
+	names.SamplingIncoming:  {fieldOwnIncoming, 0},
+	names.SamplingPartial:   {fieldOwnPartial, 0},
 }
 
 // ownDialect is the name that Write can have left; any other value was not written by us.
@@ -56,8 +65,9 @@ func recogniseOwn(s *source, r *request.Request) verdict {
 		return notMine
 	}
 	r.Layer, r.Dialect, r.Processed = layer, dialect, true
-	if r.LayerOnly = dialect == "http"; r.LayerOnly {
-		// A plain layer: whatever usage stands on it is an application's.
+	// A plain HTTP span is a layer only, unless a whole trace has shown that it is all there is of a request; then it has an operation.
+	if r.LayerOnly = dialect == "http" && !s.has(fieldOperation); r.LayerOnly {
+		// Whatever usage stands on it is an application's.
 		r.Operation = s.operationOfRoute()
 		s.outcome(r)
 	} else {
@@ -86,6 +96,9 @@ func recogniseOwn(s *source, r *request.Request) verdict {
 		{fieldOwnReturn, &r.Return},
 		{fieldOwnKVTransfer, &r.KVTransfer},
 		{fieldOwnClockSkew, &r.ClockSkew},
+		{fieldOwnUserE2E, &r.UserE2E},
+		{fieldOwnGapMax, &r.UserGapMax},
+		{fieldOwnIncoming, &r.IncomingWeight},
 	} {
 		if !s.has(t.field) {
 			continue
@@ -94,7 +107,10 @@ func recogniseOwn(s *source, r *request.Request) verdict {
 			*t.to = request.Some(d)
 		}
 	}
-	r.Beam = s.has(fieldOwnBeam) && s.values[fieldOwnBeam].Type() == pcommon.ValueTypeBool && s.values[fieldOwnBeam].Bool()
+	r.Beam, r.UserTTFTEstimated = s.flag(fieldOwnBeam), s.flag(fieldOwnEstimated)
+	if n, ok := s.tokens(r, fieldOwnChunks, "chunks"); ok {
+		r.Chunks = n
+	}
 	if s.has(fieldOwnInvalid) && s.values[fieldOwnInvalid].Type() == pcommon.ValueTypeSlice {
 		for _, v := range s.values[fieldOwnInvalid].Slice().All() {
 			if v.Type() == pcommon.ValueTypeStr && isName(v.Str(), 64) && len(r.Invalid) < maxInvalid {
@@ -103,6 +119,17 @@ func recogniseOwn(s *source, r *request.Request) verdict {
 		}
 	}
 	return aRequest
+}
+
+// decision reads what sampling decided on the span's trace, which stands on every span of it.
+func (s *source) decision(r *request.Request) {
+	switch d := s.text(fieldOwnDecision); d {
+	case names.DecisionKeep, names.DecisionDrop:
+		r.Decision, r.Partial = d, s.flag(fieldOwnPartial)
+		if rule := s.text(fieldOwnReason); isName(rule, 64) {
+			r.Rule = rule
+		}
+	}
 }
 
 // Write leaves on a span what was read from it, under the current names. It adds at most what names.SpanAttributes lists, overwrites
@@ -136,6 +163,8 @@ func Write(r *request.Request, span ptrace.Span) {
 		{names.E2E, r.E2E},
 		{names.UserTTFT, r.UserTTFT},
 		{names.ClockSkew, r.ClockSkew},
+		{names.UserE2E, r.UserE2E},
+		{names.UserGapMax, r.UserGapMax},
 	} {
 		if f.v.Known {
 			a.PutDouble(f.key, f.v.Value)
@@ -147,6 +176,12 @@ func Write(r *request.Request, span ptrace.Span) {
 	a.PutStr(names.Status, r.Status.String())
 	if r.Beam {
 		a.PutBool(names.Beam, true)
+	}
+	if r.UserTTFTEstimated {
+		a.PutBool(names.UserTTFTEstimated, true)
+	}
+	if r.Chunks > 0 {
+		a.PutInt(names.Chunks, r.Chunks)
 	}
 	if len(r.Invalid) > 0 {
 		s := a.PutEmptySlice(names.Invalid)

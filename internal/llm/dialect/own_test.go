@@ -208,13 +208,14 @@ func TestOwnAttributesAreChecked(t *testing.T) {
 }
 
 func TestWriteRemovesWhatAStrangerWroteUnderOurNames(t *testing.T) {
-	s := newSpan(t, ptrace.SpanKindClient, "chat", with(chat, attrs{names.TTFT: .5, names.Invalid: []any{"ttft"}, names.Stage: "queue", "llmspan.sampling.decision": "keep"}))
+	s := newSpan(t, ptrace.SpanKindClient, "chat", with(chat, attrs{names.TTFT: .5, names.Invalid: []any{"ttft"}, names.Stage: "queue", "llmspan.cost": .1, names.SamplingDecision: "drop"}))
 	r := mustRead(t, s)
 	Write(&r, s)
 	got := s.Attributes().AsRaw()
 	assert.NotContains(t, got, names.TTFT)
 	assert.NotContains(t, got, names.Invalid)
-	assert.Equal(t, "keep", got["llmspan.sampling.decision"], "what this package does not write is not its business")
+	assert.NotContains(t, got, names.SamplingDecision)
+	assert.Equal(t, .1, got["llmspan.cost"], "what this package does not write is not its business")
 }
 
 func TestDuplicateKeysDoNotConfuse(t *testing.T) {

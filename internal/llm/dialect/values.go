@@ -18,6 +18,11 @@ func (s *slots) text(f field) string {
 	return s.values[f].Str()
 }
 
+// flag is a boolean value; false when it is absent or of another type.
+func (s *slots) flag(f field) bool {
+	return s.has(f) && s.values[f].Type() == pcommon.ValueTypeBool && s.values[f].Bool()
+}
+
 // firstText is the string value of a field, or the first string of an array of them.
 func (s *slots) firstText(f field) string {
 	if !s.has(f) {

@@ -14,6 +14,8 @@ import (
 //	n > 1            n spans of one prompt       input once, output summed         same id (before vLLM 0.14: 0_X, 1_X, …)
 //	several prompts  a span for each prompt      input and output summed           cmpl-X-0, cmpl-X-1, … or embd-X-…
 //	beam search      a span for a beam and step  input of the first, steps × beams X-<hash>-beam-0, …
+//	disaggregated    two spans of one id, under      input once, output of the     same id; the prefill side was asked for one token
+//	                 different parents               decode side
 //
 // Both first kinds may be mixed: input counts once for each prompt id.
 type group struct {
@@ -31,6 +33,9 @@ type group struct {
 	prompts map[string]promptTokens // of a call with several
 	inputs  parts
 	outputs parts
+	// prefills are the outputs of spans that look like the prefill side of a disaggregated pair; decodes is the number of the others.
+	prefills parts
+	decodes  int
 	// width is the number of beams at each prompt length.
 	width    map[int64]int64
 	maxWidth int64
@@ -43,6 +48,7 @@ type group struct {
 
 	dirty    bool
 	settled  bool
+	retry    bool   // another attempt at its call was counted
 	under    *outer // a request that was counted before this engine's span came
 	reported totals
 }
@@ -111,6 +117,9 @@ func (j *Joiner) group(t *trace, r *request.Request) *group {
 	if g := t.find(k); g != nil {
 		return g
 	}
+	if g := t.pair(id, r); g != nil {
+		return g
+	}
 	root := r.ParentID.IsEmpty() && id != "" && !r.Beam
 	if root {
 		// Without a caller's trace each of n sequences is a trace of its own; they share the id and the instant of their arrival.
@@ -129,15 +138,45 @@ func (j *Joiner) group(t *trace, r *request.Request) *group {
 	return g
 }
 
+// prefillSide tells a span that can be the prefill of a request whose decode runs on another engine: it was asked for one token.
+func prefillSide(r *request.Request) bool {
+	return r.Dialect == "vllm" && r.MaxTokens == 1 && r.OutputTokens.Or(0) <= 1 && !r.Beam
+}
+
+// pair is the group of the other side of a disaggregated request: the same id in the same trace, under another parent, where one of the
+// two was asked for one token and the other was not.
+func (t *trace) pair(id string, r *request.Request) *group {
+	if id == "" || r.Dialect != "vllm" || r.Beam {
+		return nil
+	}
+	for _, g := range t.groups {
+		if g.id == id && !g.beam && prefillSide(r) != (g.decodes == 0) {
+			return g
+		}
+	}
+	return nil
+}
+
 // add takes one engine span.
 func (g *group) add(r *request.Request) {
-	if g.spans == 0 {
+	switch {
+	case g.spans == 0:
 		g.merged = *r
-	} else {
+	case g.decodes == 0 && !prefillSide(r):
+		// The side that answered speaks for the request; the prefill has it begin.
+		before := g.merged
+		g.merged = *r
+		inherit(&g.merged, &before)
+		g.merged.Start = min(g.merged.Start, before.Start)
+		g.tpot = request.Seconds{}
+	case g.decodes > 0 && prefillSide(r):
+		inherit(&g.merged, r)
+		g.merged.Start = min(g.merged.Start, r.Start)
+	default:
 		merge(&g.merged, r)
 	}
 	g.spans++
-	if !g.tpot.Known {
+	if !g.tpot.Known && (g.decodes == 0 || !prefillSide(r)) {
 		g.tpot = r.TPOT()
 	}
 	_, prompt := dialect.BaseID(r.RequestID)
@@ -156,7 +195,12 @@ func (g *group) add(r *request.Request) {
 		}
 		g.prompts[prompt] = g.prompts[prompt].with(r)
 	}
-	g.outputs.add(r.OutputTokens)
+	if prefillSide(r) {
+		g.prefills.add(r.OutputTokens)
+	} else {
+		g.decodes++
+		g.outputs.add(r.OutputTokens)
+	}
 	if g.beam && r.InputTokens.Known {
 		if g.width == nil {
 			g.width = map[int64]int64{}
@@ -182,8 +226,12 @@ func (g *group) totals() totals {
 		in.add(p.input)
 		cached.add(p.cached)
 	}
+	output := g.outputs
+	if g.decodes == 0 {
+		output = g.prefills
+	}
 	return totals{
-		input: in.tokens(), output: g.outputs.tokens(), cached: cached.tokens(),
+		input: in.tokens(), output: output.tokens(), cached: cached.tokens(),
 		reasoning: g.merged.ReasoningTokens, written: g.merged.CacheWriteToken,
 	}
 }
@@ -192,7 +240,7 @@ func (g *group) totals() totals {
 func (j *Joiner) settleGroup(g *group) Logical {
 	g.dirty = false
 	all := g.totals()
-	l := Logical{Request: g.merged, Sequences: g.spans, TPOT: g.tpot, First: !g.settled && g.under == nil}
+	l := Logical{Request: g.merged, Sequences: g.spans, TPOT: g.tpot, First: !g.settled && g.under == nil && !g.retry}
 	if g.under != nil && g.under.tokensCounted {
 		// The layer above was counted with its own figures, because this span came late.
 		all = totals{}
@@ -266,6 +314,12 @@ func inherit(r, o *request.Request) {
 	}
 	if !r.Return.Known {
 		r.Return = o.Return
+	}
+	if !r.UserE2E.Known {
+		r.UserE2E, r.UserGapMax = o.UserE2E, o.UserGapMax
+	}
+	if !r.UserTTFT.Known || (r.UserTTFTEstimated && o.UserTTFT.Known && !o.UserTTFTEstimated) {
+		r.UserTTFT, r.UserTTFTEstimated = o.UserTTFT, o.UserTTFTEstimated
 	}
 	for _, n := range o.Invalid {
 		r.Reject(n)

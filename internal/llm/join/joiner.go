@@ -13,6 +13,8 @@ import (
 type Config struct {
 	// Window is how long a client's or gateway's span waits for an engine's, and how long a span is remembered after it.
 	Window time.Duration
+	// Remember is how long a request span is told from a retry after that; a key of it is all that is kept.
+	Remember time.Duration
 	// MaxSpans is the most spans that are remembered at a time; beyond it the oldest trace is settled early.
 	MaxSpans int
 }
@@ -61,6 +63,8 @@ type Joiner struct {
 	order  *list.List // of *trace, least recently touched first
 	held   int
 	batch  uint64 // the number of the batch that is being added
+	now    time.Time
+	seen   seen
 	// byID finds requests by response id across traces.
 	byID map[string]*identity
 	// roots are the calls that have no parent.
@@ -82,13 +86,18 @@ type node struct {
 	key
 	parent pcommon.SpanID
 	outer  *outer // a client's or gateway's request span
+	// request: it reported a request.
+	request bool
+	call    bool // a layer that stands around one call, request span or plain
+	// answered: an engine's call below it was counted for it.
+	answered bool
 }
 
 // New returns an empty joiner.
 func New(cfg Config) *Joiner {
 	return &Joiner{
 		cfg: cfg, nodes: map[key]*node{}, traces: map[pcommon.TraceID]*trace{}, order: list.New(), byID: map[string]*identity{},
-		roots: map[rootKey]*group{}, joined: map[string]struct{}{},
+		roots: map[rootKey]*group{}, joined: map[string]struct{}{}, seen: newSeen(cfg.Remember, 4*cfg.MaxSpans),
 	}
 }
 
@@ -103,19 +112,25 @@ func (j *Joiner) Remembered() int { return len(j.nodes) }
 func (j *Joiner) Add(now time.Time, batch []Span, whole bool) Result {
 	var res Result
 	j.batch++
+	j.now = now
 	var dirty []*group
 	var touched []*trace
 	for i := range batch {
 		s := &batch[i]
 		k := key{s.TraceID, s.SpanID}
-		if _, dup := j.nodes[k]; dup {
-			if s.Request != nil && !s.Request.LayerOnly {
+		reports := s.Request != nil && !s.Request.LayerOnly
+		if _, dup := j.nodes[k]; dup || reports && j.seen.has(k) {
+			if reports {
 				res.Duplicates++
+			}
+			if t, ok := j.traces[s.TraceID]; ok {
+				t.touched = now // its sender is at it still
+				j.order.MoveToBack(t.elem)
 			}
 			continue
 		}
 		t := j.touch(now, s.TraceID, &touched)
-		n := &node{key: k, parent: s.ParentID}
+		n := &node{key: k, parent: s.ParentID, request: reports, call: s.Request != nil && s.Request.Layer != request.LayerEngine}
 		j.nodes[k] = n
 		t.nodes = append(t.nodes, n)
 		switch r := s.Request; {
@@ -143,6 +158,9 @@ func (j *Joiner) Add(now time.Time, batch []Span, whole bool) Result {
 	}
 	for _, g := range dirty {
 		j.take(g)
+		if whole {
+			g.retry = g.retry || !g.settled && j.attempted(g)
+		}
 		res.Requests = append(res.Requests, j.settleGroup(g))
 	}
 	if whole {
@@ -159,9 +177,34 @@ func (j *Joiner) Add(now time.Time, batch []Span, whole bool) Result {
 	return res
 }
 
+// attempted tells whether another call of an engine was counted for the call that stands around this one: a gateway that retried, or fell
+// back. The outermost layer around a call decides. Only a whole trace shows it.
+func (j *Joiner) attempted(g *group) bool {
+	var top *node
+	k := key{g.trace.id, g.parent}
+	for start, hops := k, 0; hops < maxDepth && (hops == 0 || k != start); hops++ {
+		n, ok := j.nodes[k]
+		if !ok {
+			break
+		}
+		if n.call {
+			top = n
+		}
+		k.span = n.parent
+	}
+	if top == nil {
+		return false
+	}
+	was := top.answered
+	top.answered = true
+	return was
+}
+
 // Expire settles what has waited long enough at now, and forgets what is older.
 func (j *Joiner) Expire(now time.Time) Result {
 	var res Result
+	j.now = now
+	j.seen.rotate(now)
 	for e := j.order.Front(); e != nil; {
 		t := e.Value.(*trace)
 		e = e.Next()

@@ -104,6 +104,19 @@ func (m *Measurer) Request(q *join.Logical) {
 		if r.Return.Known {
 			m.sink.Observe(names.ReturnDuration, r, l, r.Return.Value, w)
 		}
+		if r.UserE2E.Known {
+			m.sink.Observe(names.UserRequestDuration, r, l, r.UserE2E.Value, w)
+		}
+		if r.UserGapMax.Known {
+			m.sink.Observe(names.UserGapMaxDuration, r, l, r.UserGapMax.Value, w)
+		}
+		if r.UserTTFT.Known {
+			estimated := Label{Key: names.MetricEstimated, Value: "false", Bool: true}
+			if r.UserTTFTEstimated {
+				estimated.Value = "true"
+			}
+			m.sink.Observe(names.UserTTFTDuration, r, append(l, estimated), r.UserTTFT.Value, w)
+		}
 		if q.Sequences == 0 {
 			m.Invalid(r, w)
 		}
@@ -137,4 +150,10 @@ func (m *Measurer) tokens(r *request.Request, id names.MetricID, all, part reque
 		m.sink.Observe(id, r, append(l, Label{Key: key, Value: "true", Bool: true}), float64(in), w)
 	}
 	m.sink.Observe(id, r, append(l, Label{Key: key, Value: "false", Bool: true}), float64(all.Value-in), w)
+}
+
+// Trace counts a decision on a trace; r is any span of it.
+func (m *Measurer) Trace(r *request.Request) {
+	l := append(m.labels[:0], Label{Key: names.MetricDecision, Value: r.Decision}, Label{Key: names.MetricRule, Value: r.Rule})
+	m.sink.Observe(names.SamplingTraces, r, l, 1, Weight(r))
 }

@@ -38,6 +38,9 @@ const (
 	PrefillDuration
 	DecodeDuration
 	ReturnDuration
+	UserTTFTDuration
+	UserRequestDuration
+	UserGapMaxDuration
 	Requests
 	InputTokensTotal
 	OutputTokensTotal
@@ -46,6 +49,7 @@ const (
 	RequestDurationMax
 	TTFTMax
 	SpansInvalid
+	SamplingTraces
 	NumMetrics
 )
 
@@ -71,6 +75,9 @@ var Metrics = [NumMetrics]Metric{
 	PrefillDuration:       {"llm.prefill.duration", "s", "Time from scheduled to the first token.", Histogram, boundsPart, ""},
 	DecodeDuration:        {"llm.decode.duration", "s", "Time from the first token to the last.", Histogram, boundsE2E, ""},
 	ReturnDuration:        {"llm.return.duration", "s", "Time from the last token to the end of the outermost layer.", Histogram, boundsPart, ""},
+	UserTTFTDuration:      {"llm.user.time_to_first_token", "s", "Time from the outermost layer's start to the first token there.", Histogram, boundsTTFT, "llm.estimated"},
+	UserRequestDuration:   {"llm.user.request.duration", "s", "Length of the outermost layer of a request.", Histogram, boundsE2E, ""},
+	UserGapMaxDuration:    {"llm.user.gap.max", "s", "Longest stall that a user saw in a stream.", Histogram, boundsTPOT, ""},
 	Requests:              {"llm.requests", "{request}", "Requests, each counted once whatever layers reported it.", Counter, nil, "llm.status, llm.finish_reason"},
 	InputTokensTotal:      {"llm.input_tokens", "{token}", "Prompt tokens, each counted once.", Counter, nil, "llm.status; llm.cached where the source tells"},
 	OutputTokensTotal:     {"llm.output_tokens", "{token}", "Generated tokens, each counted once.", Counter, nil, "llm.status; llm.reasoning where the source tells"},
@@ -79,6 +86,7 @@ var Metrics = [NumMetrics]Metric{
 	RequestDurationMax:    {"llm.request.duration.max", "s", "Longest request since the last export.", MaxGauge, nil, ""},
 	TTFTMax:               {"llm.time_to_first_token.max", "s", "Longest time to first token since the last export.", MaxGauge, nil, ""},
 	SpansInvalid:          {"llm.spans.invalid", "{span}", "Request spans with a figure that could not be true.", Counter, nil, "llm.reason"},
+	SamplingTraces:        {"llm.sampling.traces", "{trace}", "Traces that were decided on.", Counter, nil, "llm.decision, llm.rule"},
 }
 
 // Attributes of the metrics.
@@ -88,6 +96,9 @@ const (
 	MetricCached       = "llm.cached"
 	MetricReasoning    = "llm.reasoning"
 	MetricReason       = "llm.reason"
+	MetricEstimated    = "llm.estimated"
+	MetricDecision     = "llm.decision"
+	MetricRule         = "llm.rule"
 	MetricOverflow     = "otel.metric.overflow"
 )
 

@@ -45,6 +45,22 @@ const (
 	Invalid           = "llmspan.invalid"
 	ClockSkew         = "llmspan.clock_skew"
 	Beam              = "llmspan.beam"
+	UserGapMax        = "llmspan.user.gap.max"
+	Chunks            = "llmspan.chunks"
+	SamplingDecision  = "llmspan.sampling.decision"
+	SamplingReason    = "llmspan.sampling.reason"
+	SamplingPartial   = "llmspan.sampling.partial"
+	SamplingIncoming  = "llmspan.sampling.incoming_weight"
+)
+
+// SamplingMatched carries, from the arrival of a span to the decision on its trace, which sampling rules its attributes match, as bits: the
+// attribute itself may be text that is removed on arrival. It never leaves the processor.
+const SamplingMatched = "llmspan.sampling.matched"
+
+// Values of SamplingDecision.
+const (
+	DecisionKeep = "keep"
+	DecisionDrop = "drop"
 )
 
 // Attr describes one attribute that llmspan writes.
@@ -77,9 +93,17 @@ var SpanAttributes = []Attr{
 	{RequestModel, "string", "model asked for, folded from the source's spelling"},
 	{ProviderName, "string", "provider, folded from gen_ai.system and old values"},
 	{OperationName, "string", "chat, text_completion, embeddings, …"},
+	{ResponseID, "string", "id that a client or gateway read from the answer"},
+	{FinishReasons, "string[]", "why the answer ended, folded from the source's spelling; where the source has none, the enclosing layer's"},
 	{Status, "string", "ok, error, cancelled or unknown"},
 	{Invalid, "string[]", "names of the source's figures that were rejected"},
 	{ClockSkew, "double s", "how far a layer had to be moved because hosts' clocks differ"},
 	{Beam, "bool", "one step of a beam search"},
+	{UserGapMax, "double s", "longest gap between two chunks at the outermost layer"},
+	{Chunks, "int", "chunk spans folded into this span"},
+	{SamplingDecision, "string", "keep or drop, on every span of a trace while sampling.apply is tag"},
+	{SamplingReason, "string", "name of the rule that decided"},
+	{SamplingPartial, "bool", "the span came after its trace was decided on, or the trace was cut"},
+	{SamplingIncoming, "double", "requests that the span stood for when it came in, where an SDK has sampled"},
 	{Stage, "string", "on stage child spans: the stage"},
 }

@@ -2,6 +2,7 @@
 package record
 
 import (
+	"strings"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -44,7 +45,7 @@ func (w *Writer) Write(q *join.Logical) {
 	if r.Status == request.StatusError {
 		lr.SetSeverityNumber(plog.SeverityNumberError)
 	}
-	lr.SetSeverityText(lr.SeverityNumber().String())
+	lr.SetSeverityText(strings.ToUpper(lr.SeverityNumber().String()))
 	attributes(q, lr.Attributes())
 }
 
@@ -120,6 +121,7 @@ func attributes(q *join.Logical, a pcommon.Map) {
 		{names.E2E, e2e},
 		{names.UserTTFT, r.UserTTFT},
 		{names.UserE2E, r.UserE2E},
+		{names.UserGapMax, r.UserGapMax},
 		{names.ClockSkew, r.ClockSkew},
 	} {
 		if f.v.Known {
@@ -132,6 +134,13 @@ func attributes(q *join.Logical, a pcommon.Map) {
 	}
 	if r.FinishReason != "" {
 		a.PutEmptySlice(names.FinishReasons).AppendEmpty().SetStr(r.FinishReason)
+	}
+	if r.UserTTFTEstimated {
+		a.PutBool(names.UserTTFTEstimated, true)
+	}
+	if r.Decision != "" {
+		a.PutStr(names.SamplingDecision, r.Decision)
+		a.PutStr(names.SamplingReason, r.Rule)
 	}
 	if r.Beam {
 		a.PutBool(names.Beam, true)

@@ -125,6 +125,8 @@ type Request struct {
 	Operation, Provider  string
 	// Sequences is the number of answers asked for (n); 0 when the source does not say.
 	Sequences int64
+	// MaxTokens is the limit that was asked for; 0 when the source does not say. The prefill side of a disaggregated pair has 1.
+	MaxTokens int64
 
 	// Queue, Prefill and Decode are the engine's own durations, Admission is what lies before them and after the arrival.
 	// TTFT and E2E count from the arrival at this layer.
@@ -166,6 +168,17 @@ type Request struct {
 	Ingress, Return, UserTTFT, UserE2E Seconds
 	UserTTFTEstimated                  bool
 	ClockSkew                          Seconds
+
+	// UserGapMax is the longest gap between two chunks at the outermost layer; Chunks the number of chunk spans that were folded.
+	UserGapMax Seconds
+	Chunks     int64
+
+	// Decision is what sampling decided on the span's trace, "" when it did not; Rule the name of the rule.
+	Decision, Rule string
+	// IncomingWeight is the number of requests that the span stood for when it came in, where a decision has changed its tracestate.
+	IncomingWeight Opt[float64]
+	// Partial says that the span came after the decision on its trace.
+	Partial bool
 }
 
 // TPOT is the mean time per output token after the first, in seconds: (e2e − TTFT) / (output tokens − 1).

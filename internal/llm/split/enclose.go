@@ -15,10 +15,11 @@ type call struct {
 	base      string
 	sequences []*item
 	layers    []*item // innermost first
+	outer     *item   // the outermost of them that lasts to the end of the response; nil when there is none
 }
 
 // enclose finds the layers around each engine's span, hands down what only they know, and places ingress and return.
-func (b *batch) enclose(td ptrace.Traces, f *Facts) {
+func (b *batch) enclose(td ptrace.Traces, f *Facts) []*call {
 	parents := parentsOf(td)
 	layers := map[id]*item{}
 	for _, it := range b.items {
@@ -29,6 +30,7 @@ func (b *batch) enclose(td ptrace.Traces, f *Facts) {
 	calls, above := b.calls(parents, layers)
 	for _, c := range calls {
 		outermost := c.outermost(above)
+		c.outer = outermost
 		for _, it := range c.sequences {
 			c.inherit(&it.req, above)
 		}
@@ -51,6 +53,7 @@ func (b *batch) enclose(td ptrace.Traces, f *Facts) {
 			outermost.surround = append(outermost.surround, s)
 		}
 	}
+	return calls
 }
 
 // parentsOf maps every span of the batch to its parent.
@@ -72,7 +75,7 @@ func (b *batch) calls(parents map[id]pcommon.SpanID, layers map[id]*item) (calls
 	index := map[callKey]*call{}
 	above = map[*item]int{}
 	for _, it := range b.items {
-		if it.req.Layer != request.LayerEngine || it.req.Processed || it.req.ParentID.IsEmpty() {
+		if it.req.Layer != request.LayerEngine || (it.req.Processed && !b.whole) || it.req.ParentID.IsEmpty() {
 			continue
 		}
 		base, _ := dialect.BaseID(it.req.RequestID)

@@ -51,6 +51,8 @@ type batch struct {
 	// outers says whether the batch holds a layer that could enclose an engine's span.
 	outers  bool
 	engines int
+	// whole says that every trace in the batch is complete, and that its spans have been recognised before.
+	whole bool
 	// lifecycle are the stage spans that a source made itself, by parent.
 	lifecycle map[id][]ptrace.Span
 }
@@ -63,7 +65,7 @@ type id struct {
 // Traces works on td in place.
 func Traces(td ptrace.Traces, o Options) Facts {
 	var f Facts
-	b := read(td)
+	b := read(td, false)
 	if b.engines > 0 {
 		for _, it := range b.items {
 			if it.req.Layer == request.LayerEngine && !it.req.Processed {
@@ -83,26 +85,53 @@ func Traces(td ptrace.Traces, o Options) Facts {
 		if it.req.Processed {
 			continue
 		}
-		for _, n := range it.req.Invalid {
-			if f.Rejected == nil {
-				f.Rejected = map[string]int{}
-			}
-			f.Rejected[n]++
-		}
-		dialect.Write(&it.req, it.span)
-		if o.DropSource {
-			dialect.DropSource(&it.req, it.span.Attributes())
-		}
+		f.reject(&it.req)
+		rewrite(it, o)
 	}
 	if o.StageSpans && b.engines > 0 {
-		f.StageSpans = b.addStages(td)
+		f.StageSpans = b.addStages(td, func(pcommon.TraceID) bool { return true })
 	}
 	return f
 }
 
+// Recognise reads the spans of a batch and writes what each one says by itself, for a trace that is to be assembled: layers, stages and
+// the rest follow when it is whole.
+func Recognise(td ptrace.Traces, o Options) Facts {
+	var f Facts
+	b := read(td, false)
+	for _, it := range b.items {
+		if it.req.Tentative {
+			continue
+		}
+		f.Requests[it.req.Layer]++
+		if it.req.Processed {
+			continue
+		}
+		f.reject(&it.req)
+		rewrite(it, o)
+	}
+	return f
+}
+
+func (f *Facts) reject(r *request.Request) {
+	for _, n := range r.Invalid {
+		if f.Rejected == nil {
+			f.Rejected = map[string]int{}
+		}
+		f.Rejected[n]++
+	}
+}
+
+func rewrite(it *item, o Options) {
+	dialect.Write(&it.req, it.span)
+	if o.DropSource {
+		dialect.DropSource(&it.req, it.span.Attributes())
+	}
+}
+
 // read recognises the spans of a batch.
-func read(td ptrace.Traces) *batch {
-	b := &batch{}
+func read(td ptrace.Traces, whole bool) *batch {
+	b := &batch{whole: whole}
 	for i := range td.ResourceSpans().Len() {
 		rs := td.ResourceSpans().At(i)
 		res := dialect.ReadResource(rs.Resource())
@@ -111,6 +140,10 @@ func read(td ptrace.Traces) *batch {
 			for k := range spans.Len() {
 				span := spans.At(k)
 				r, ok := dialect.Read(span, res)
+				if r.Decision != "" && !whole {
+					// A decision is made here or behind here; one that comes in was made by another, on other grounds.
+					unmark(span)
+				}
 				if !ok {
 					b.noteLifecycle(span)
 					continue
@@ -169,11 +202,12 @@ func (b *batch) useLifecycle(it *item) {
 }
 
 // addStages appends the stage spans of the engine spans, each below the span that it partitions, in a scope of its own.
-func (b *batch) addStages(td ptrace.Traces) int {
+func (b *batch) addStages(td ptrace.Traces, wanted func(pcommon.TraceID) bool) int {
 	n := 0
+	there := b.stagesThere(td)
 	scopes := map[int]ptrace.SpanSlice{}
 	for _, it := range b.items {
-		if it.req.Layer != request.LayerEngine || it.req.Processed || it.req.OwnStages {
+		if it.req.Layer != request.LayerEngine || it.req.OwnStages || there[id{it.req.TraceID, it.req.SpanID}] || !wanted(it.req.TraceID) {
 			continue
 		}
 		for _, s := range it.placed.All() {
@@ -185,12 +219,31 @@ func (b *batch) addStages(td ptrace.Traces) int {
 		}
 	}
 	for _, it := range b.items {
+		if there[id{it.req.TraceID, it.req.SpanID}] || !wanted(it.req.TraceID) {
+			continue
+		}
 		for _, s := range it.outerStages() {
 			appendStage(scope(td, scopes, it.at), it.span, s)
 			n++
 		}
 	}
 	return n
+}
+
+// stagesThere are the spans that have stage spans of ours already: the batch, or a part of it, has been through llmspan before.
+func (b *batch) stagesThere(td ptrace.Traces) map[id]bool {
+	out := map[id]bool{}
+	for _, rs := range td.ResourceSpans().All() {
+		for _, ss := range rs.ScopeSpans().All() {
+			if ss.Scope().Name() != ScopeName {
+				continue
+			}
+			for _, s := range ss.Spans().All() {
+				out[id{s.TraceID(), s.ParentSpanID()}] = true
+			}
+		}
+	}
+	return out
 }
 
 func scope(td ptrace.Traces, scopes map[int]ptrace.SpanSlice, at int) ptrace.SpanSlice {
@@ -214,6 +267,11 @@ func appendStage(to ptrace.SpanSlice, parent ptrace.Span, s stage.Stage) {
 	span.SetKind(ptrace.SpanKindInternal)
 	span.SetStartTimestamp(s.Start)
 	span.SetEndTimestamp(s.End)
-	span.Attributes().EnsureCapacity(1)
+	span.Attributes().EnsureCapacity(3)
 	span.Attributes().PutStr(names.Stage, s.Name.String())
+	for _, k := range [...]string{names.SamplingDecision, names.SamplingReason} {
+		if v, ok := parent.Attributes().Get(k); ok {
+			v.CopyTo(span.Attributes().PutEmpty(k))
+		}
+	}
 }

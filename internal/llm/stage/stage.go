@@ -127,7 +127,7 @@ type Surround struct {
 	// Ingress and Return are in seconds. Return is unknown when the layer ended before its engine: a layer whose span ends at the
 	// headers of a stream says nothing about the way back.
 	Ingress, Return request.Seconds
-	// Skew is by how much the layer had to be moved because it started after the engine.
+	// Skew is by how much the layer had to be moved because it started after the engine, or ended before it although it is the longer one.
 	Skew request.Seconds
 	// IngressStage and ReturnStage are placed; valid when the figure is known.
 	IngressStage, ReturnStage Stage
@@ -137,11 +137,17 @@ type Surround struct {
 // engineStart and engineEnd are the hull of the engine spans, lastToken the last token of any.
 func Enclose(e Enclosure, engineStart, engineEnd, lastToken pcommon.Timestamp) Surround {
 	var s Surround
-	if e.Start > engineStart {
+	switch {
+	case e.Start > engineStart:
 		// The layer's clock is ahead by no less. All of it is moved, so that its stages still sum to its length.
 		skew := e.Start - engineStart
 		s.Skew = request.Some(seconds(skew))
 		e.Start, e.End = engineStart, e.End-min(skew, e.End)
+	case e.Start <= e.End && e.End < engineEnd && engineEnd >= engineStart && e.End-e.Start >= engineEnd-engineStart:
+		// It lasted long enough to enclose the engine, unlike one that ends at the headers of a stream, so its clock is behind by no less.
+		skew := engineEnd - e.End
+		s.Skew = request.Some(seconds(skew))
+		e.Start, e.End = e.Start+skew, engineEnd
 	}
 	s.Ingress = request.Some(seconds(engineStart - e.Start))
 	s.IngressStage = Stage{Name: Ingress, Start: e.Start, End: engineStart, Outer: true}

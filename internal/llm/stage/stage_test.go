@@ -162,6 +162,9 @@ func TestEnclose(t *testing.T) {
 		{"its clock is ahead: moved as a whole, so that its stages still sum to its length", 30, 150, 0, 30, 30, piece{"ingress", 0, 0}, piece{"return", 90, 120}, true, true},
 		{"its clock is ahead and it is shorter than the engine's", 30, 110, 0, -1, 30, piece{"ingress", 0, 0}, own, false, true},
 		{"starts after the engine's end", 200, 320, 0, 30, 200, piece{"ingress", 0, 0}, piece{"return", 90, 120}, true, true},
+		{"its clock is behind: moved as a whole", -60, 70, 30, 10, 30, piece{"ingress", -30, 0}, piece{"return", 90, 100}, true, true},
+		{"ends before the engine's start, and is the longer", -320, -200, 20, 10, 300, piece{"ingress", -20, 0}, piece{"return", 90, 100}, true, true},
+		{"ends before the engine's start, and is the shorter: work that was left to be done", -320, -300, 320, -1, -1, piece{"ingress", -320, 0}, own, false, false},
 		{"ends before it starts", -20, -30, 20, -1, -1, piece{"ingress", -20, 0}, own, false, false},
 		{"is ahead and ends before it starts", 30, 20, 0, -1, 30, piece{"ingress", 0, 0}, own, false, true},
 	} {
@@ -258,6 +261,9 @@ func TestStagesPartitionTheSpan(t *testing.T) {
 		s := Enclose(e, r.Start, r.End, p.LastToken)
 		all := p.WithSurround(s)
 		from, to := min(e.Start, r.Start), r.End
+		if s.Skew.Known {
+			from = all.Stages[0].Start
+		}
 		if s.Return.Known {
 			to = all.Stages[all.N-1].End
 			// Moved or not, the outermost span's length is what the stages sum to.

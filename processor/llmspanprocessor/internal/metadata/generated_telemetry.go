@@ -3,10 +3,12 @@
 package metadata
 
 import (
+	"context"
 	"errors"
 	"sync"
 
 	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/metric/embedded"
 	"go.opentelemetry.io/otel/trace"
 
 	"go.opentelemetry.io/collector/component"
@@ -23,14 +25,26 @@ func Tracer(settings component.TelemetrySettings) trace.Tracer {
 // TelemetryBuilder provides an interface for components to report telemetry
 // as defined in metadata and user config.
 type TelemetryBuilder struct {
-	meter                           metric.Meter
-	mu                              sync.Mutex
-	registrations                   []metric.Registration
-	ProcessorLlmspanClockSkew       metric.Int64Counter
-	ProcessorLlmspanFiguresRejected metric.Int64Counter
-	ProcessorLlmspanRedacted        metric.Int64Counter
-	ProcessorLlmspanRequests        metric.Int64Counter
-	ProcessorLlmspanStageSpans      metric.Int64Counter
+	meter                            metric.Meter
+	mu                               sync.Mutex
+	registrations                    []metric.Registration
+	ProcessorLlmspanClockSkew        metric.Int64Counter
+	ProcessorLlmspanFiguresRejected  metric.Int64Counter
+	ProcessorLlmspanHeldBytes        metric.Int64ObservableGauge
+	ProcessorLlmspanHeldSpans        metric.Int64ObservableGauge
+	ProcessorLlmspanHeldTraces       metric.Int64ObservableGauge
+	ProcessorLlmspanRedacted         metric.Int64Counter
+	ProcessorLlmspanRequests         metric.Int64Counter
+	ProcessorLlmspanSpansDropped     metric.Int64Counter
+	ProcessorLlmspanSpansIn          metric.Int64Counter
+	ProcessorLlmspanSpansLate        metric.Int64Counter
+	ProcessorLlmspanSpansOut         metric.Int64Counter
+	ProcessorLlmspanSpansRefused     metric.Int64Counter
+	ProcessorLlmspanStageSpans       metric.Int64Counter
+	ProcessorLlmspanTracesDecided    metric.Int64Counter
+	ProcessorLlmspanTracesReleased   metric.Int64Counter
+	ProcessorLlmspanTracesUpgraded   metric.Int64Counter
+	ProcessorLlmspanUndeliveredSpans metric.Int64ObservableGauge
 }
 
 // TelemetryBuilderOption applies changes to default builder.
@@ -42,6 +56,76 @@ type telemetryBuilderOptionFunc func(mb *TelemetryBuilder)
 
 func (tbof telemetryBuilderOptionFunc) apply(mb *TelemetryBuilder) {
 	tbof(mb)
+}
+
+// RegisterProcessorLlmspanHeldBytesCallback sets callback for observable ProcessorLlmspanHeldBytes metric.
+func (builder *TelemetryBuilder) RegisterProcessorLlmspanHeldBytesCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ProcessorLlmspanHeldBytes, obs: o})
+		return nil
+	}, builder.ProcessorLlmspanHeldBytes)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterProcessorLlmspanHeldSpansCallback sets callback for observable ProcessorLlmspanHeldSpans metric.
+func (builder *TelemetryBuilder) RegisterProcessorLlmspanHeldSpansCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ProcessorLlmspanHeldSpans, obs: o})
+		return nil
+	}, builder.ProcessorLlmspanHeldSpans)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterProcessorLlmspanHeldTracesCallback sets callback for observable ProcessorLlmspanHeldTraces metric.
+func (builder *TelemetryBuilder) RegisterProcessorLlmspanHeldTracesCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ProcessorLlmspanHeldTraces, obs: o})
+		return nil
+	}, builder.ProcessorLlmspanHeldTraces)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterProcessorLlmspanUndeliveredSpansCallback sets callback for observable ProcessorLlmspanUndeliveredSpans metric.
+func (builder *TelemetryBuilder) RegisterProcessorLlmspanUndeliveredSpansCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ProcessorLlmspanUndeliveredSpans, obs: o})
+		return nil
+	}, builder.ProcessorLlmspanUndeliveredSpans)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+type observerInt64 struct {
+	embedded.Int64Observer
+	inst metric.Int64Observable
+	obs  metric.Observer
+}
+
+func (oi *observerInt64) Observe(value int64, opts ...metric.ObserveOption) {
+	oi.obs.ObserveInt64(oi.inst, value, opts...)
 }
 
 // Shutdown unregister all registered callbacks for async instruments.
@@ -74,6 +158,24 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		metric.WithUnit("{figure}"),
 	)
 	errs = errors.Join(errs, err)
+	builder.ProcessorLlmspanHeldBytes, err = builder.meter.Int64ObservableGauge(
+		"otelcol_processor_llmspan_held_bytes",
+		metric.WithDescription("Bytes of spans held until their traces are decided on, as on the wire. [Alpha]"),
+		metric.WithUnit("By"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ProcessorLlmspanHeldSpans, err = builder.meter.Int64ObservableGauge(
+		"otelcol_processor_llmspan_held_spans",
+		metric.WithDescription("Spans held until their traces are decided on; spans_in + stage_spans = spans_out + spans_dropped + held + undelivered. [Alpha]"),
+		metric.WithUnit("{span}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ProcessorLlmspanHeldTraces, err = builder.meter.Int64ObservableGauge(
+		"otelcol_processor_llmspan_held_traces",
+		metric.WithDescription("Traces held until they are decided on. [Alpha]"),
+		metric.WithUnit("{trace}"),
+	)
+	errs = errors.Join(errs, err)
 	builder.ProcessorLlmspanRedacted, err = builder.meter.Int64Counter(
 		"otelcol_processor_llmspan_redacted",
 		metric.WithDescription("Values that were removed, hashed or cut because they carry text, by kind of text. [Alpha]"),
@@ -86,9 +188,63 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		metric.WithUnit("{span}"),
 	)
 	errs = errors.Join(errs, err)
+	builder.ProcessorLlmspanSpansDropped, err = builder.meter.Int64Counter(
+		"otelcol_processor_llmspan_spans_dropped",
+		metric.WithDescription("Spans that were not passed on, by reason. [Alpha]"),
+		metric.WithUnit("{span}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ProcessorLlmspanSpansIn, err = builder.meter.Int64Counter(
+		"otelcol_processor_llmspan_spans_in",
+		metric.WithDescription("Spans taken while sampling is on. [Alpha]"),
+		metric.WithUnit("{span}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ProcessorLlmspanSpansLate, err = builder.meter.Int64Counter(
+		"otelcol_processor_llmspan_spans_late",
+		metric.WithDescription("Spans that came after the decision on their trace and followed it. [Alpha]"),
+		metric.WithUnit("{span}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ProcessorLlmspanSpansOut, err = builder.meter.Int64Counter(
+		"otelcol_processor_llmspan_spans_out",
+		metric.WithDescription("Spans passed on while sampling is on. [Alpha]"),
+		metric.WithUnit("{span}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ProcessorLlmspanSpansRefused, err = builder.meter.Int64Counter(
+		"otelcol_processor_llmspan_spans_refused",
+		metric.WithDescription("Spans refused because decided ones could not be passed on; the sender keeps them. [Alpha]"),
+		metric.WithUnit("{span}"),
+	)
+	errs = errors.Join(errs, err)
 	builder.ProcessorLlmspanStageSpans, err = builder.meter.Int64Counter(
 		"otelcol_processor_llmspan_stage_spans",
 		metric.WithDescription("Stage spans added; outgoing spans are incoming spans plus these. [Alpha]"),
+		metric.WithUnit("{span}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ProcessorLlmspanTracesDecided, err = builder.meter.Int64Counter(
+		"otelcol_processor_llmspan_traces_decided",
+		metric.WithDescription("Traces decided on, by decision and rule. [Alpha]"),
+		metric.WithUnit("{trace}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ProcessorLlmspanTracesReleased, err = builder.meter.Int64Counter(
+		"otelcol_processor_llmspan_traces_released",
+		metric.WithDescription("Traces whose wait ended, by reason; all but root and idle were cut. [Alpha]"),
+		metric.WithUnit("{trace}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ProcessorLlmspanTracesUpgraded, err = builder.meter.Int64Counter(
+		"otelcol_processor_llmspan_traces_upgraded",
+		metric.WithDescription("Dropped traces that a late error or slow request made worth keeping from there on. [Alpha]"),
+		metric.WithUnit("{trace}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ProcessorLlmspanUndeliveredSpans, err = builder.meter.Int64ObservableGauge(
+		"otelcol_processor_llmspan_undelivered_spans",
+		metric.WithDescription("Decided spans that the next consumer refused and that wait to be offered again. [Alpha]"),
 		metric.WithUnit("{span}"),
 	)
 	errs = errors.Join(errs, err)

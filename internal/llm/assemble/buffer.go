@@ -1,0 +1,264 @@
+package assemble
+
+import (
+	"container/list"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+)
+
+// Config bounds a Buffer.
+type Config struct {
+	// DecisionDelay is the wait after the root's span, IdleTimeout the wait for a trace to which nothing comes, TraceTimeout the most
+	// that any trace waits.
+	DecisionDelay, IdleTimeout, TraceTimeout time.Duration
+	// AnswerDelay replaces DecisionDelay for a trace that lacks what should still come: see Due.
+	AnswerDelay time.Duration
+	// MaxBytes bounds what is held, as it would be on the wire; beyond it the oldest traces are released.
+	MaxBytes int
+	// MaxTraceBytes and MaxTraceSpans bound one trace, which is released beyond them, so that an endless one does not starve the rest.
+	MaxTraceBytes, MaxTraceSpans int
+}
+
+// Reason says why a trace was released.
+type Reason uint8
+
+// The reasons.
+const (
+	ReasonRoot     Reason = iota // its root came, and the delay is over
+	ReasonIdle                   // nothing came
+	ReasonAge                    // it became too old
+	ReasonBudget                 // it had to make room
+	ReasonSize                   // it became too large
+	ReasonShutdown               // the process ends
+	NumReasons
+)
+
+var reasonNames = [NumReasons]string{"root", "idle", "age", "budget", "size", "shutdown"}
+
+func (r Reason) String() string { return reasonNames[r] }
+
+// Complete tells whether a trace released for the reason can be taken for whole.
+func (r Reason) Complete() bool { return r == ReasonRoot || r == ReasonIdle }
+
+// Origin is the resource and scope that spans came with; shared by all spans of one batch that have them in common.
+type Origin struct {
+	Resource       pcommon.Resource
+	ResourceSchema string
+	Scope          pcommon.InstrumentationScope
+	ScopeSchema    string
+	// resource is the same for all scopes of a resource, so that they meet again.
+	resource *pcommon.Resource
+}
+
+// Trace is the spans of one trace. Spans[i] came with Origins[i].
+type Trace struct {
+	ID      pcommon.TraceID
+	Spans   ptrace.SpanSlice
+	Origins []*Origin
+	Reason  Reason
+
+	bytes                  int
+	created, touched, root time.Time
+	byAge, byTouch, byRoot *list.Element
+	// queue is the list that byRoot is in.
+	queue *list.List
+	// known are the spans of a trace of more than scanned.
+	known map[identity]struct{}
+}
+
+// identity tells spans of a trace apart. The id alone does not: Zipkin's client and server share one.
+type identity struct {
+	id    pcommon.SpanID
+	kind  ptrace.SpanKind
+	start pcommon.Timestamp
+}
+
+func identify(s ptrace.Span) identity { return identity{s.SpanID(), s.Kind(), s.StartTimestamp()} }
+
+// scanned is up to how many spans a trace's are compared one by one; a map of so few costs more than it saves.
+const scanned = 32
+
+// has tells whether a span is in the trace already.
+func (t *Trace) has(s ptrace.Span) bool {
+	n := t.Spans.Len()
+	if n <= scanned {
+		want := identify(s)
+		for i := range n {
+			if identify(t.Spans.At(i)) == want {
+				return true
+			}
+		}
+		return false
+	}
+	if t.known == nil {
+		t.known = make(map[identity]struct{}, 2*n)
+		for i := range n {
+			t.known[identify(t.Spans.At(i))] = struct{}{}
+		}
+	}
+	_, ok := t.known[identify(s)]
+	return ok
+}
+
+// Buffer is one shard of held traces.
+type Buffer struct {
+	cfg     Config
+	traces  map[pcommon.TraceID]*Trace
+	age     *list.List // oldest first
+	touched *list.List // longest idle first
+	rooted  *list.List // first root first
+	lacking *list.List // those of them that were found to lack something
+	bytes   int
+	spans   int
+	twice   int
+	sizer   ptrace.ProtoMarshaler
+}
+
+// New returns an empty buffer.
+func New(cfg Config) *Buffer {
+	return &Buffer{cfg: cfg, traces: map[pcommon.TraceID]*Trace{}, age: list.New(), touched: list.New(), rooted: list.New(), lacking: list.New()}
+}
+
+// Bytes, Spans and Traces are what is held.
+func (b *Buffer) Bytes() int  { return b.bytes }
+func (b *Buffer) Spans() int  { return b.spans }
+func (b *Buffer) Traces() int { return len(b.traces) }
+
+// Duplicates is how many spans were left out because their trace had them already.
+func (b *Buffer) Duplicates() int { return b.twice }
+
+// Add moves a span into its trace, unless the trace has it: a sender that got no answer sends again. What has to be released for it is appended to out: its own trace when that has become too large, and
+// the oldest traces when the budget is exceeded.
+func (b *Buffer) Add(now time.Time, span ptrace.Span, o *Origin, out []*Trace) []*Trace {
+	id := span.TraceID()
+	t, ok := b.traces[id]
+	if !ok {
+		t = &Trace{ID: id, Spans: ptrace.NewSpanSlice(), created: now}
+		b.traces[id] = t
+		t.byAge = b.age.PushBack(t)
+		t.byTouch = b.touched.PushBack(t)
+	} else if t.touched != now {
+		b.touched.MoveToBack(t.byTouch)
+	}
+	t.touched = now
+	if t.has(span) {
+		b.twice++
+		return out
+	}
+	if t.known != nil {
+		t.known[identify(span)] = struct{}{}
+	}
+	if span.ParentSpanID().IsEmpty() && t.byRoot == nil {
+		t.root = now
+		t.byRoot, t.queue = b.rooted.PushBack(t), b.rooted
+	} else if t.queue == b.lacking && t.queue != nil {
+		// What it lacked may have come: look again.
+		b.lacking.Remove(t.byRoot)
+		t.byRoot, t.queue = b.rooted.PushFront(t), b.rooted
+	}
+	size := b.sizer.SpanSize(span)
+	t.bytes += size
+	b.bytes += size
+	b.spans++
+	span.MoveTo(t.Spans.AppendEmpty())
+	t.Origins = append(t.Origins, o)
+	if t.bytes > b.cfg.MaxTraceBytes || t.Spans.Len() > b.cfg.MaxTraceSpans {
+		out = b.release(t, ReasonSize, out)
+	}
+	for b.bytes > b.cfg.MaxBytes && b.age.Len() > 0 {
+		out = b.release(b.age.Front().Value.(*Trace), ReasonBudget, out)
+	}
+	return out
+}
+
+// Due appends the traces whose wait is over at now. lacks is asked about a trace whose root has come and whose delay is over: one that
+// lacks something, such as the span of the engine that must have answered it, waits for AnswerDelay instead. A batch of an engine's
+// exporter may leave seconds after its gateway's.
+func (b *Buffer) Due(now time.Time, out []*Trace, lacks func(*Trace) bool) []*Trace {
+	for e := b.rooted.Front(); e != nil && now.Sub(e.Value.(*Trace).root) >= b.cfg.DecisionDelay; e = b.rooted.Front() {
+		t := e.Value.(*Trace)
+		if now.Sub(t.root) < b.cfg.AnswerDelay && lacks(t) {
+			b.rooted.Remove(e)
+			t.byRoot, t.queue = b.lacking.PushBack(t), b.lacking
+			continue
+		}
+		out = b.release(t, ReasonRoot, out)
+	}
+	for e := b.lacking.Front(); e != nil && now.Sub(e.Value.(*Trace).root) >= b.cfg.AnswerDelay; e = b.lacking.Front() {
+		out = b.release(e.Value.(*Trace), ReasonRoot, out)
+	}
+	for e := b.touched.Front(); e != nil && now.Sub(e.Value.(*Trace).touched) >= b.cfg.IdleTimeout; e = b.touched.Front() {
+		out = b.release(e.Value.(*Trace), ReasonIdle, out)
+	}
+	for e := b.age.Front(); e != nil && now.Sub(e.Value.(*Trace).created) >= b.cfg.TraceTimeout; e = b.age.Front() {
+		out = b.release(e.Value.(*Trace), ReasonAge, out)
+	}
+	return out
+}
+
+// Drain appends everything that is held.
+func (b *Buffer) Drain(out []*Trace) []*Trace {
+	for b.age.Len() > 0 {
+		out = b.release(b.age.Front().Value.(*Trace), ReasonShutdown, out)
+	}
+	return out
+}
+
+func (b *Buffer) release(t *Trace, r Reason, out []*Trace) []*Trace {
+	t.Reason = r
+	delete(b.traces, t.ID)
+	b.age.Remove(t.byAge)
+	b.touched.Remove(t.byTouch)
+	if t.byRoot != nil {
+		t.queue.Remove(t.byRoot)
+	}
+	b.bytes -= t.bytes
+	b.spans -= t.Spans.Len()
+	return append(out, t)
+}
+
+// EachSpan calls f for each span of a batch with its origin. Resources and scopes are moved out of the batch, which is used up.
+func EachSpan(td ptrace.Traces, f func(span ptrace.Span, o *Origin)) {
+	for _, rs := range td.ResourceSpans().All() {
+		resource := pcommon.NewResource()
+		rs.Resource().MoveTo(resource)
+		for _, ss := range rs.ScopeSpans().All() {
+			o := &Origin{Resource: resource, ResourceSchema: rs.SchemaUrl(), Scope: pcommon.NewInstrumentationScope(), ScopeSchema: ss.SchemaUrl(), resource: &resource}
+			ss.Scope().MoveTo(o.Scope)
+			for _, span := range ss.Spans().All() {
+				f(span, o)
+			}
+		}
+	}
+}
+
+// Batch puts the spans of traces back together, each resource and scope once, in one batch.
+func Batch(traces []*Trace) ptrace.Traces {
+	td := ptrace.NewTraces()
+	resources := map[*pcommon.Resource]ptrace.ResourceSpans{}
+	scopes := map[*Origin]ptrace.SpanSlice{}
+	for _, t := range traces {
+		for i := range t.Spans.Len() {
+			o := t.Origins[i]
+			to, ok := scopes[o]
+			if !ok {
+				rs, ok := resources[o.resource]
+				if !ok {
+					rs = td.ResourceSpans().AppendEmpty()
+					o.Resource.CopyTo(rs.Resource())
+					rs.SetSchemaUrl(o.ResourceSchema)
+					resources[o.resource] = rs
+				}
+				ss := rs.ScopeSpans().AppendEmpty()
+				o.Scope.CopyTo(ss.Scope())
+				ss.SetSchemaUrl(o.ScopeSchema)
+				to = ss.Spans()
+				scopes[o] = to
+			}
+			t.Spans.At(i).MoveTo(to.AppendEmpty())
+		}
+	}
+	return td
+}

@@ -1,0 +1,171 @@
+package llmspanprocessor
+
+import (
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/otelcol-llm/otelcol-llm/internal/llm/assemble"
+	"github.com/otelcol-llm/otelcol-llm/internal/llm/names"
+	"github.com/otelcol-llm/otelcol-llm/internal/llm/sampling"
+	"github.com/otelcol-llm/otelcol-llm/internal/llm/split"
+)
+
+// shard holds and decides the traces of one part of the trace ids.
+type shard struct {
+	mu        sync.Mutex // guards all below
+	buffer    *assemble.Buffer
+	decisions *assemble.Decisions
+	sampler   *sampling.Sampler
+	whole     *split.Whole
+	tag       bool
+	released  []*assemble.Trace // reused
+}
+
+// outcome is what a shard made of one call.
+type outcome struct {
+	batches []ptrace.Traces // to be passed on
+	facts   split.WholeFacts
+	// released counts decided traces by reason; late the spans that followed a decision; lateDropped those of them that were dropped;
+	// upgraded the dropped traces that a late span made worth keeping.
+	released                    [assemble.NumReasons]int
+	late, lateDropped, upgraded int
+	// duplicates counts spans that their trace had already.
+	duplicates int
+}
+
+// add takes the spans of one batch that belong to the shard.
+func (s *shard) add(now time.Time, spans []ptrace.Span, origins []*assemble.Origin) outcome {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out outcome
+	var late []*assemble.Trace
+	lateOf := map[pcommon.TraceID]*assemble.Trace{}
+	released := s.released[:0]
+	before := s.buffer.Duplicates()
+	for i, span := range spans {
+		if _, decided := s.decisions.Get(span.TraceID()); !decided {
+			released = s.buffer.Add(now, span, origins[i], released)
+			continue
+		}
+		t, ok := lateOf[span.TraceID()]
+		if !ok {
+			t = &assemble.Trace{ID: span.TraceID(), Spans: ptrace.NewSpanSlice()}
+			lateOf[t.ID] = t
+			late = append(late, t)
+		}
+		out.late++
+		span.MoveTo(t.Spans.AppendEmpty())
+		t.Origins = append(t.Origins, origins[i])
+	}
+	out.duplicates = s.buffer.Duplicates() - before
+	s.decide(now, released, &out)
+	s.follow(now, late, &out)
+	return out
+}
+
+// due decides the traces whose wait is over.
+func (s *shard) due(now time.Time) outcome {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out outcome
+	s.decide(now, s.buffer.Due(now, s.released[:0], func(t *assemble.Trace) bool {
+		return s.whole.Lacks(now, t.Spans, func(i int) string {
+			v, _ := t.Origins[i].Resource.Attributes().Get(names.ServiceName)
+			return v.AsString()
+		})
+	}), &out)
+	return out
+}
+
+// drain decides everything that is held.
+func (s *shard) drain(now time.Time) outcome {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out outcome
+	s.decide(now, s.buffer.Drain(s.released[:0]), &out)
+	return out
+}
+
+// maxBatchTraces bounds the traces that are decided and passed on together, so that a batch stays far below a receiver's message limit.
+const maxBatchTraces = 256
+
+// decide decides on released traces.
+func (s *shard) decide(now time.Time, traces []*assemble.Trace, out *outcome) {
+	defer func() {
+		clear(traces)
+		s.released = traces[:0]
+	}()
+	for from := 0; from < len(traces); from += maxBatchTraces {
+		part := traces[from:min(from+maxBatchTraces, len(traces))]
+		cut := map[pcommon.TraceID]bool{}
+		for _, t := range part {
+			out.released[t.Reason]++
+			if !t.Reason.Complete() {
+				cut[t.ID] = true
+			}
+		}
+		td := assemble.Batch(part)
+		f := s.whole.Traces(now, td, cut, func(id pcommon.TraceID, t *sampling.Trace) sampling.Decision {
+			d := s.sampler.Decide(now, t)
+			s.decisions.Put(id, d)
+			return d
+		})
+		markPartial(td, cut)
+		out.facts.Add(&f)
+		if td.SpanCount() > 0 {
+			out.batches = append(out.batches, td)
+		}
+	}
+}
+
+// follow treats spans that came after the decision on their trace. They follow it, but for an error or a slow request in a dropped
+// trace: from there on it is kept, and says that it is a part.
+func (s *shard) follow(now time.Time, late []*assemble.Trace, out *outcome) {
+	if len(late) == 0 {
+		return
+	}
+	all := map[pcommon.TraceID]bool{}
+	for _, t := range late {
+		all[t.ID] = true
+	}
+	td := assemble.Batch(late)
+	f := s.whole.Traces(now, td, all, func(id pcommon.TraceID, t *sampling.Trace) sampling.Decision {
+		d, _ := s.decisions.Get(id)
+		if d.Keep {
+			return d
+		}
+		if up, ok := s.sampler.Upgrade(now, t); ok {
+			out.upgraded++
+			s.decisions.Put(id, up)
+			return up
+		}
+		return d
+	})
+	markPartial(td, all)
+	// The traces were counted when they were decided on.
+	f.Kept, f.DroppedTraces = nil, nil
+	out.lateDropped += f.Dropped
+	out.facts.Add(&f)
+	if td.SpanCount() > 0 {
+		out.batches = append(out.batches, td)
+	}
+}
+
+// markPartial says of the spans of traces that were cut, or came late, that they are a part.
+func markPartial(td ptrace.Traces, cut map[pcommon.TraceID]bool) {
+	if len(cut) == 0 {
+		return
+	}
+	for _, rs := range td.ResourceSpans().All() {
+		for _, ss := range rs.ScopeSpans().All() {
+			for _, span := range ss.Spans().All() {
+				if cut[span.TraceID()] {
+					span.Attributes().PutBool(names.SamplingPartial, true)
+				}
+			}
+		}
+	}
+}
