@@ -136,19 +136,23 @@ func readBatch(td ptrace.Traces) batch {
 			for _, span := range ss.Spans().All() {
 				s := join.Span{TraceID: span.TraceID(), SpanID: span.SpanID(), ParentID: span.ParentSpanID()}
 				r, ok := dialect.Read(span, source)
+				keep := func() *request.Request { // only what is kept goes to the heap
+					kept := r
+					return &kept
+				}
 				if r.Decision != "" {
 					b.whole = true
 					if _, seen := traces[r.TraceID]; !seen && !r.Partial {
 						traces[r.TraceID] = struct{}{}
-						b.decided = append(b.decided, &r)
+						b.decided = append(b.decided, keep())
 					}
 				}
 				switch {
 				case ok && !r.LayerOnly:
-					s.Request = &r
+					s.Request = keep()
 					b.requests++
 				case ok && r.Operation != "":
-					s.Request = &r // a plain layer around one call
+					s.Request = keep() // a plain layer around one call
 				case leaf(span):
 					continue
 				}

@@ -122,7 +122,8 @@ func readSpans(td ptrace.Traces) (batch []join.Span, requests int) {
 			for _, span := range ss.Spans().All() {
 				s := join.Span{TraceID: span.TraceID(), SpanID: span.SpanID(), ParentID: span.ParentSpanID()}
 				if r, ok := dialect.Read(span, res); ok && !r.LayerOnly {
-					s.Request = &r
+					kept := r
+					s.Request = &kept
 					requests++
 				}
 				batch = append(batch, s)

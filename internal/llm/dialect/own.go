@@ -85,10 +85,20 @@ func recogniseOwn(s *source, r *request.Request) verdict {
 		field field
 		to    *request.Seconds
 	}{
-		{fieldOwnAdmission, &r.Admission}, {fieldOwnQueue, &r.Queue}, {fieldOwnPrefill, &r.Prefill}, {fieldOwnDecode, &r.Decode},
-		{fieldOwnTTFT, &r.TTFT}, {fieldOwnE2E, &r.E2E}, {fieldOwnUserTTFT, &r.UserTTFT},
-		{fieldOwnIngress, &r.Ingress}, {fieldOwnReturn, &r.Return}, {fieldOwnKVTransfer, &r.KVTransfer}, {fieldOwnClockSkew, &r.ClockSkew},
-		{fieldOwnUserE2E, &r.UserE2E}, {fieldOwnGapMax, &r.UserGapMax}, {fieldOwnIncoming, &r.IncomingWeight},
+		{fieldOwnAdmission, &r.Admission},
+		{fieldOwnQueue, &r.Queue},
+		{fieldOwnPrefill, &r.Prefill},
+		{fieldOwnDecode, &r.Decode},
+		{fieldOwnTTFT, &r.TTFT},
+		{fieldOwnE2E, &r.E2E},
+		{fieldOwnUserTTFT, &r.UserTTFT},
+		{fieldOwnIngress, &r.Ingress},
+		{fieldOwnReturn, &r.Return},
+		{fieldOwnKVTransfer, &r.KVTransfer},
+		{fieldOwnClockSkew, &r.ClockSkew},
+		{fieldOwnUserE2E, &r.UserE2E},
+		{fieldOwnGapMax, &r.UserGapMax},
+		{fieldOwnIncoming, &r.IncomingWeight},
 	} {
 		if !s.has(t.field) {
 			continue
@@ -141,10 +151,20 @@ func Write(r *request.Request, span ptrace.Span) {
 		key string
 		v   request.Seconds
 	}{
-		{names.Admission, r.Admission}, {names.Queue, r.Queue}, {names.Prefill, r.Prefill}, {names.Decode, r.Decode},
-		{names.KVTransfer, r.KVTransfer}, {names.Ingress, r.Ingress}, {names.Return, r.Return},
-		{names.TTFT, r.TTFT}, {names.TPOT, r.TPOT()}, {names.E2E, r.E2E}, {names.UserTTFT, r.UserTTFT}, {names.ClockSkew, r.ClockSkew},
-		{names.UserE2E, r.UserE2E}, {names.UserGapMax, r.UserGapMax},
+		{names.Admission, r.Admission},
+		{names.Queue, r.Queue},
+		{names.Prefill, r.Prefill},
+		{names.Decode, r.Decode},
+		{names.KVTransfer, r.KVTransfer},
+		{names.Ingress, r.Ingress},
+		{names.Return, r.Return},
+		{names.TTFT, r.TTFT},
+		{names.TPOT, r.TPOT()},
+		{names.E2E, r.E2E},
+		{names.UserTTFT, r.UserTTFT},
+		{names.ClockSkew, r.ClockSkew},
+		{names.UserE2E, r.UserE2E},
+		{names.UserGapMax, r.UserGapMax},
 	} {
 		if f.v.Known {
 			a.PutDouble(f.key, f.v.Value)
@@ -177,8 +197,11 @@ func writeRequest(r *request.Request, a pcommon.Map) {
 		key string
 		v   request.Tokens
 	}{
-		{names.InputTokens, r.InputTokens}, {names.OutputTokens, r.OutputTokens}, {names.CacheReadTokens, r.CachedTokens},
-		{names.CacheWriteTokens, r.CacheWriteToken}, {names.ReasoningTokens, r.ReasoningTokens},
+		{names.InputTokens, r.InputTokens},
+		{names.OutputTokens, r.OutputTokens},
+		{names.CacheReadTokens, r.CachedTokens},
+		{names.CacheWriteTokens, r.CacheWriteToken},
+		{names.ReasoningTokens, r.ReasoningTokens},
 	} {
 		if f.v.Known {
 			a.PutInt(f.key, f.v.Value)

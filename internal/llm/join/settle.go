@@ -265,8 +265,11 @@ func (j *Joiner) addedAbove(o *outer) bool {
 
 func addTokens(r, o *request.Request) {
 	for _, p := range [...]struct{ to, from *request.Tokens }{
-		{&r.InputTokens, &o.InputTokens}, {&r.OutputTokens, &o.OutputTokens}, {&r.CachedTokens, &o.CachedTokens},
-		{&r.ReasoningTokens, &o.ReasoningTokens}, {&r.CacheWriteToken, &o.CacheWriteToken},
+		{&r.InputTokens, &o.InputTokens},
+		{&r.OutputTokens, &o.OutputTokens},
+		{&r.CachedTokens, &o.CachedTokens},
+		{&r.ReasoningTokens, &o.ReasoningTokens},
+		{&r.CacheWriteToken, &o.CacheWriteToken},
 	} {
 		if p.from.Known {
 			*p.to = request.Some(p.to.Or(0) + p.from.Value)

@@ -197,6 +197,19 @@ func TestMaxSpansBounds(t *testing.T) {
 	assert.Equal(t, sums{requests: 50, input: 50, output: 50, settled: 50}, r.drain())
 }
 
+// What a forgotten trace had under an id that another one still has is let go of; that it was counted stays known.
+func TestAForgottenTraceIsLetGoOf(t *testing.T) {
+	r := newRunner(t, Config{}).rows(row{1, "c", "", client, "x1", 10, 5, nil}).after(15 * time.Second)
+	r.rows(row{2, "g", "", gateway, "x1", 10, 5, nil}).after(5 * time.Second)
+	require.Equal(t, 1, r.j.Remembered())
+	for l := range r.j.byID["x1"].sides {
+		for _, o := range r.j.byID["x1"].sides[l].outers {
+			assert.Equal(t, pcommon.TraceID{2}, o.node.trace)
+		}
+	}
+	assert.Equal(t, sums{requests: 1, input: 10, output: 5, settled: 2}, r.drain())
+}
+
 // A constant id that never pauses is not what grows: nothing of a trace that is forgotten is kept under it.
 func TestAConstantIDDoesNotGrow(t *testing.T) {
 	r := newRunner(t, Config{MaxSpans: 100})

@@ -113,7 +113,8 @@ func (s *Store) Observe(id names.MetricID, r *request.Request, labels []measure.
 // find returns the series of an observation. It allocates only for a new series.
 func (s *Store) find(id names.MetricID, res resource, labels []measure.Label) *series {
 	// Each part has its length before it: a service can be called anything.
-	k := append(s.key[:0], byte(id))
+	k := s.key[:0]
+	k = append(k, byte(id))
 	for _, p := range [...]string{res.service, res.namespace, res.environment} {
 		k = append(binary.AppendUvarint(k, uint64(len(p))), p...)
 	}
