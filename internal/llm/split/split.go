@@ -131,7 +131,8 @@ func rewrite(it *item, o Options) {
 
 // read recognises the spans of a batch.
 func read(td ptrace.Traces, whole bool) *batch {
-	b := &batch{whole: whole}
+	// Most spans of LLM traffic are recognised; a batch of others pays for a few.
+	b := &batch{whole: whole, items: make([]item, 0, min(td.SpanCount(), 128))}
 	for i := range td.ResourceSpans().Len() {
 		rs := td.ResourceSpans().At(i)
 		res := dialect.ReadResource(rs.Resource())
