@@ -17,6 +17,9 @@ import (
 	"github.com/otelcol-llm/otelcol-llm/internal/llm/split"
 )
 
+// rememberRetries is how long a request span is told from a retry. OTLP senders give up after five minutes by default.
+const rememberRetries = 5 * time.Minute
+
 // tracker joins the spans of batches to requests for one output, and counts what it does.
 //
 // The metrics and the records of one connector each have a tracker of their own: they are instances in pipelines of their own, and
@@ -37,7 +40,7 @@ func newTracker(cfg *Config, tb *metadata.TelemetryBuilder, output string, settl
 	set := attribute.NewSet(attribute.String("output", output))
 	t := &tracker{
 		now: time.Now, telemetry: tb, attrs: metric.WithAttributeSet(set), settle: settle,
-		joiner: join.New(join.Config{Window: cfg.JoinWindow, MaxSpans: cfg.MaxSpans}),
+		joiner: join.New(join.Config{Window: cfg.JoinWindow, Remember: rememberRetries, MaxSpans: cfg.MaxSpans}),
 	}
 	gauge := func(f func() int) metric.Int64Callback {
 		return func(_ context.Context, o metric.Int64Observer) error {

@@ -108,6 +108,18 @@ var spellings = merge(
 	engineKeys, sglangKeys, semconvKeys, openinferenceKeys, openllmetryKeys, litellmKeys, vercelKeys, dynamoKeys, httpKeys, ownKeys,
 )
 
+// shapes are the lengths of the known keys by their first byte, bit n for length n: most keys of most spans are told from it alone, without
+// hashing them.
+var shapes = func() (out [256]uint64) {
+	for k := range spellings {
+		if k == "" || len(k) > 63 {
+			panic(fmt.Sprintf("dialect: key %q has no place in shapes", k))
+		}
+		out[k[0]] |= 1 << len(k)
+	}
+	return out
+}()
+
 func merge(tables ...map[string]spelling) map[string]spelling {
 	out := map[string]spelling{}
 	for _, t := range tables {
@@ -125,13 +137,15 @@ func merge(tables ...map[string]spelling) map[string]spelling {
 type slots struct {
 	values [numFields]pcommon.Value
 	rank   [numFields]uint8 // 0: absent, else rank + 1
-
 }
 
 func (s *slots) has(f field) bool { return s.rank[f] != 0 }
 
 func (s *slots) walk(attrs pcommon.Map) {
 	attrs.Range(func(k string, v pcommon.Value) bool {
+		if k == "" || len(k) > 63 || shapes[k[0]]&(1<<len(k)) == 0 {
+			return true
+		}
 		sp, ok := spellings[k]
 		if !ok {
 			return true

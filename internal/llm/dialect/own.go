@@ -40,18 +40,15 @@ var ownKeys = map[string]spelling{
 	names.SamplingPartial:   {fieldOwnPartial, 0},
 }
 
-// ownDialects are the names that Write can have left; any other value was not written by us.
-var ownDialects = func() map[string]string {
-	m := map[string]string{}
-	for _, r := range recognisersByName {
-		m[r] = r
+// ownDialect is the name that Write can have left; any other value was not written by us.
+func ownDialect(name string) (string, bool) {
+	for _, n := range dialectNames[1:] {
+		if n == name {
+			return n, true
+		}
 	}
-	return m
-}()
-
-// recognisersByName repeats the names of recognisers, which refers to recogniseOwn and so cannot be read while it is initialised; a test
-// holds the two together.
-var recognisersByName = [...]string{"vllm", "sglang", "dynamo", "litellm", "openinference", "openllmetry", "vercel", "semconv", "http"}
+	return "", false
+}
 
 // What a span that says that we wrote it is believed: anybody can say so. A figure is no longer than three years, which no request takes
 // and which a sum survives; the names of rejected figures become labels, so they have to be names, and few.
@@ -63,7 +60,7 @@ const (
 // recogniseOwn claims a span that Write has been on.
 func recogniseOwn(s *source, r *request.Request) verdict {
 	layer := request.ParseLayer(s.text(fieldOwnLayer))
-	dialect, ok := ownDialects[s.text(fieldOwnDialect)]
+	dialect, ok := ownDialect(s.text(fieldOwnDialect))
 	if layer == request.LayerNone || !ok {
 		return notMine
 	}

@@ -280,6 +280,9 @@ func (j *Joiner) drop(t *trace, res *Result) {
 	j.settleBeams(time.Time{}, t, true, res)
 	for _, n := range t.nodes {
 		delete(j.nodes, n.key)
+		if n.request {
+			j.seen.add(j.now, n.key)
+		}
 	}
 	for _, g := range t.groups {
 		if g.ident != nil {

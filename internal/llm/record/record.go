@@ -2,6 +2,7 @@
 package record
 
 import (
+	"strings"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -44,7 +45,7 @@ func (w *Writer) Write(q *join.Logical) {
 	if r.Status == request.StatusError {
 		lr.SetSeverityNumber(plog.SeverityNumberError)
 	}
-	lr.SetSeverityText(lr.SeverityNumber().String())
+	lr.SetSeverityText(strings.ToUpper(lr.SeverityNumber().String()))
 	attributes(q, lr.Attributes())
 }
 
