@@ -3,6 +3,7 @@ package vllmreceiver
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -96,4 +97,16 @@ func TestListsOfTheReadme(t *testing.T) {
 	for _, p := range usual {
 		assert.Contains(t, text, p.port)
 	}
+}
+
+// TestRules runs promtool's own tests on the rules that go with these metrics.
+func TestRules(t *testing.T) {
+	promtool, err := exec.LookPath("promtool")
+	if err != nil {
+		t.Skip("promtool is not installed")
+	}
+	cmd := exec.CommandContext(t.Context(), promtool, "test", "rules", "engine_test.yaml")
+	cmd.Dir = filepath.Join("..", "..", "deploy", "rules")
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, string(out))
 }

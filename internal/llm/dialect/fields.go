@@ -1,8 +1,7 @@
 package dialect
 
 import (
-	"fmt"
-	"sync"
+	"maps"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
@@ -104,34 +103,42 @@ type spelling struct {
 	rank  uint8
 }
 
-// spellings maps every known key to its field. It is built once from the tables of the dialect files.
-var spellings = merge(
+// tables are what the dialect files list. A test holds that none gives a key another meaning than the next.
+var tables = [...]map[string]spelling{
 	engineKeys, sglangKeys, semconvKeys, openinferenceKeys, openllmetryKeys, litellmKeys, vercelKeys, dynamoKeys, httpKeys, ownKeys,
-)
+}
 
-func merge(tables ...map[string]spelling) map[string]spelling {
+// spellings maps every known key to its field. It is built once.
+var spellings = func() map[string]spelling {
 	out := map[string]spelling{}
 	for _, t := range tables {
-		for k, s := range t {
-			if old, ok := out[k]; ok && old != s {
-				panic(fmt.Sprintf("dialect: key %q is listed twice with different meanings", k))
-			}
-			out[k] = s
-		}
+		maps.Copy(out, t)
 	}
 	return out
-}
+}()
+
+// shapes are the lengths of the known keys by their first byte, bit n for length n, which is below 64: most keys of most spans are told from it alone, without
+// hashing them.
+var shapes = func() (out [256]uint64) {
+	for k := range spellings {
+		out[k[0]] |= 1 << len(k)
+	}
+	return out
+}()
 
 // slots is what one walk over a span's attributes found. It aliases the span.
 type slots struct {
-	values [numFields]pcommon.Value // valid where rank is not 0
-	rank   [numFields]uint8         // 0: absent, else rank + 1
+	values [numFields]pcommon.Value
+	rank   [numFields]uint8 // 0: absent, else rank + 1
 }
 
 func (s *slots) has(f field) bool { return s.rank[f] != 0 }
 
 func (s *slots) walk(attrs pcommon.Map) {
 	attrs.Range(func(k string, v pcommon.Value) bool {
+		if k == "" || len(k) > 63 || shapes[k[0]]&(1<<len(k)) == 0 {
+			return true
+		}
 		sp, ok := spellings[k]
 		if !ok {
 			return true
@@ -150,16 +157,3 @@ type source struct {
 	span ptrace.Span
 	res  *request.Source
 }
-
-// clear forgets the span. Only what is set is written: the whole is a kilobyte of pointers, which the garbage collector would note.
-func (s *source) clear() {
-	for f := range s.rank {
-		if s.rank[f] != 0 {
-			s.rank[f], s.values[f] = 0, pcommon.Value{}
-		}
-	}
-	s.span, s.res = ptrace.Span{}, nil
-}
-
-// sources are reused: a source is more than a kilobyte, and the recognisers, which are called through a table, make it escape.
-var sources = sync.Pool{New: func() any { return new(source) }}

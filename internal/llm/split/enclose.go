@@ -22,8 +22,8 @@ type call struct {
 func (b *batch) enclose(td ptrace.Traces, f *Facts) []*call {
 	parents := parentsOf(td)
 	layers := map[id]*item{}
-	for i := range b.items {
-		if it := &b.items[i]; it.req.Layer != request.LayerEngine {
+	for _, it := range b.items {
+		if it.req.Layer != request.LayerEngine {
 			layers[id{it.req.TraceID, it.req.SpanID}] = it
 		}
 	}
@@ -74,8 +74,7 @@ func parentsOf(td ptrace.Traces) map[id]pcommon.SpanID {
 func (b *batch) calls(parents map[id]pcommon.SpanID, layers map[id]*item) (calls []*call, above map[*item]int) {
 	index := map[callKey]*call{}
 	above = map[*item]int{}
-	for i := range b.items {
-		it := &b.items[i]
+	for _, it := range b.items {
 		if it.req.Layer != request.LayerEngine || (it.req.Processed && !b.whole) || it.req.ParentID.IsEmpty() {
 			continue
 		}

@@ -47,7 +47,7 @@ type item struct {
 
 // batch is the working state of one call.
 type batch struct {
-	items []item
+	items []*item
 	// outers says whether the batch holds a layer that could enclose an engine's span.
 	outers  bool
 	engines int
@@ -67,8 +67,8 @@ func Traces(td ptrace.Traces, o Options) Facts {
 	var f Facts
 	b := read(td, false)
 	if b.engines > 0 {
-		for i := range b.items {
-			if it := &b.items[i]; it.req.Layer == request.LayerEngine && !it.req.Processed {
+		for _, it := range b.items {
+			if it.req.Layer == request.LayerEngine && !it.req.Processed {
 				b.useLifecycle(it)
 				it.placed = stage.Place(&it.req)
 			}
@@ -77,8 +77,7 @@ func Traces(td ptrace.Traces, o Options) Facts {
 			b.enclose(td, &f)
 		}
 	}
-	for i := range b.items {
-		it := &b.items[i]
+	for _, it := range b.items {
 		if it.req.Tentative {
 			continue // it turned out to enclose no call
 		}
@@ -100,8 +99,7 @@ func Traces(td ptrace.Traces, o Options) Facts {
 func Recognise(td ptrace.Traces, o Options) Facts {
 	var f Facts
 	b := read(td, false)
-	for i := range b.items {
-		it := &b.items[i]
+	for _, it := range b.items {
 		if it.req.Tentative {
 			continue
 		}
@@ -156,7 +154,7 @@ func read(td ptrace.Traces, whole bool) *batch {
 				} else {
 					b.outers = true
 				}
-				b.items = append(b.items, item{span: span, at: i, req: r})
+				b.items = append(b.items, &item{span: span, at: i, req: r})
 			}
 		}
 	}
@@ -209,8 +207,7 @@ func (b *batch) addStages(td ptrace.Traces, wanted func(pcommon.TraceID) bool) i
 	n := 0
 	there := b.stagesThere(td)
 	scopes := map[int]ptrace.SpanSlice{}
-	for i := range b.items {
-		it := &b.items[i]
+	for _, it := range b.items {
 		if it.req.Layer != request.LayerEngine || it.req.OwnStages || there[id{it.req.TraceID, it.req.SpanID}] || !wanted(it.req.TraceID) {
 			continue
 		}
@@ -222,8 +219,7 @@ func (b *batch) addStages(td ptrace.Traces, wanted func(pcommon.TraceID) bool) i
 			n++
 		}
 	}
-	for i := range b.items {
-		it := &b.items[i]
+	for _, it := range b.items {
 		if there[id{it.req.TraceID, it.req.SpanID}] || !wanted(it.req.TraceID) {
 			continue
 		}
@@ -272,6 +268,7 @@ func appendStage(to ptrace.SpanSlice, parent ptrace.Span, s stage.Stage) {
 	span.SetKind(ptrace.SpanKindInternal)
 	span.SetStartTimestamp(s.Start)
 	span.SetEndTimestamp(s.End)
+	span.Attributes().EnsureCapacity(3)
 	span.Attributes().PutStr(names.Stage, s.Name.String())
 	for _, k := range [...]string{names.SamplingDecision, names.SamplingReason} {
 		if v, ok := parent.Attributes().Get(k); ok {
