@@ -179,6 +179,8 @@ type Request struct {
 	IncomingWeight Opt[float64]
 	// Partial says that the span came after the decision on its trace.
 	Partial bool
+
+	Business
 }
 
 // TPOT is the mean time per output token after the first, in seconds: (e2e − TTFT) / (output tokens − 1).
