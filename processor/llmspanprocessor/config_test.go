@@ -15,6 +15,13 @@ import (
 	"github.com/otelcol-llm/otelcol-llm/internal/llm/content"
 )
 
+// allConfig is the default configuration with changes.
+func allConfig(change func(*Config)) *Config {
+	c := createDefaultConfig().(*Config)
+	change(c)
+	return c
+}
+
 func TestConfig(t *testing.T) {
 	conf, err := confmaptest.LoadConf(filepath.Join("testdata", "config.yaml"))
 	require.NoError(t, err)
@@ -26,17 +33,17 @@ func TestConfig(t *testing.T) {
 		err  string
 	}{
 		"llmspan": {want: createDefaultConfig().(*Config)},
-		"llmspan/all": {want: &Config{
-			Content: ContentConfig{
+		"llmspan/all": {want: allConfig(func(c *Config) {
+			c.Content = ContentConfig{
 				Mode: content.ModeTruncate, HashKey: "0123456789abcdef", MaxLength: 80,
 				Overrides:    []OverrideConfig{{Key: "gen_ai.system_instructions", Mode: content.ModeStrip}, {Prefix: "gen_ai.tool.", Mode: content.ModeHash}},
 				Allow:        []string{"app.release"},
 				Deny:         []string{"customer.*"},
 				Services:     []ServiceConfig{{Service: "eval", Mode: content.ModeKeep}},
 				HashIdentity: true,
-			},
-			Normalize: NormalizeConfig{DropSource: true},
-		}},
+			}
+			c.Stages.Spans, c.Normalize.DropSource = false, true
+		})},
 		"llmspan/key_file":              {want: byKeyFile}, // the file is read at start, and need not be where a configuration is checked
 		"llmspan/unknown_key":           {err: "has invalid keys: contents"},
 		"llmspan/unknown_nested_key":    {err: "'stages' has invalid keys: span"},

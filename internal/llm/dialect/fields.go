@@ -92,6 +92,22 @@ const (
 	fieldOwnReason
 	fieldOwnIncoming
 	fieldOwnPartial
+	fieldOwnOutcome
+	fieldOwnViolated
+	fieldOwnCost
+	fieldOwnCurrency
+	fieldOwnReported
+	fieldOwnPrice
+	fieldOwnUnpriced
+	fieldOwnQuality
+	fieldOwnWarmup
+	fieldOwnColdStart
+	fieldOwnOversize
+	fieldOwnWasted
+	fieldOwnDefaults
+
+	// What a source says that a request costs.
+	fieldReportedCost
 
 	numFields
 )
@@ -105,7 +121,7 @@ type spelling struct {
 
 // spellings maps every known key to its field. It is built once from the tables of the dialect files.
 var spellings = merge(
-	engineKeys, sglangKeys, semconvKeys, openinferenceKeys, openllmetryKeys, litellmKeys, vercelKeys, dynamoKeys, httpKeys, ownKeys,
+	engineKeys, sglangKeys, semconvKeys, openinferenceKeys, openllmetryKeys, litellmKeys, vercelKeys, dynamoKeys, httpKeys, ownKeys, businessKeys, costKeys,
 )
 
 func merge(tables ...map[string]spelling) map[string]spelling {
@@ -125,7 +141,8 @@ func merge(tables ...map[string]spelling) map[string]spelling {
 type slots struct {
 	values [numFields]pcommon.Value
 	rank   [numFields]uint8 // 0: absent, else rank + 1
-
+	// dims are the values of dimensions that llmspan itself wrote.
+	dims []request.Dimension
 }
 
 func (s *slots) has(f field) bool { return s.rank[f] != 0 }
@@ -134,6 +151,7 @@ func (s *slots) walk(attrs pcommon.Map) {
 	attrs.Range(func(k string, v pcommon.Value) bool {
 		sp, ok := spellings[k]
 		if !ok {
+			s.dimension(k, v)
 			return true
 		}
 		if r := s.rank[sp.field]; r == 0 || sp.rank+1 < r {

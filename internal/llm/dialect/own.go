@@ -111,6 +111,7 @@ func recogniseOwn(s *source, r *request.Request) verdict {
 			}
 		}
 	}
+	s.business(r)
 	return aRequest
 }
 
@@ -135,7 +136,9 @@ func Write(r *request.Request, span ptrace.Span) {
 			return false
 		}
 		_, own := ownKeys[k]
-		return own || k == names.TPOT // which is not read: it follows from the rest
+		_, business := businessKeys[k]
+		return own || business || k == names.TPOT || // which is not read: it follows from the rest
+			strings.HasPrefix(k, names.Dimension)
 	})
 	a.EnsureCapacity(a.Len() + 20)
 	a.PutStr(names.Layer, r.Layer.String())
@@ -172,6 +175,7 @@ func Write(r *request.Request, span ptrace.Span) {
 			s.AppendEmpty().SetStr(n)
 		}
 	}
+	WriteBusiness(r, a)
 }
 
 // writeRequest folds usage and identity to the current names.

@@ -3,6 +3,7 @@ package join
 import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
+	"github.com/otelcol-llm/otelcol-llm/internal/llm/cost"
 	"github.com/otelcol-llm/otelcol-llm/internal/llm/dialect"
 	"github.com/otelcol-llm/otelcol-llm/internal/llm/request"
 )
@@ -33,6 +34,10 @@ type group struct {
 	maxWidth int64
 	minInput request.Tokens
 	tpot     request.Seconds
+
+	// issues are what was said of the answer, charged that the source's own cost was.
+	issues  request.Flags
+	charged bool
 
 	dirty    bool
 	settled  bool
@@ -155,6 +160,24 @@ func (g *group) add(r *request.Request) {
 	}
 }
 
+// Usage is what the engine spans of one call used together, by the rules of group.
+func Usage(spans []*request.Request) cost.Usage {
+	var g group
+	for i, r := range spans {
+		if i == 0 {
+			g.base = baseOf(r)
+			if r.Beam {
+				g.kind = kindBeam
+			}
+		}
+		g.add(r)
+	}
+	t := g.totals()
+	return cost.Usage{
+		Input: t.input.Or(0), Output: t.output.Or(0), Cached: t.cached.Or(0), Written: t.written.Or(0), Reasoning: t.reasoning.Or(0),
+	}
+}
+
 func (g *group) totals() totals {
 	if g.kind == kindBeam {
 		return totals{input: g.minInput, output: request.Some(int64(len(g.width)) * g.maxWidth)}
@@ -187,6 +210,9 @@ func (j *Joiner) settleGroup(g *group) Logical {
 	if g.settled {
 		l.Ingress, l.Return = request.Seconds{}, request.Seconds{}
 	}
+	l.Quality &^= g.issues
+	g.issues |= l.Quality
+	g.price(&l)
 	g.reported, g.settled = all, true
 	return l
 }
@@ -251,4 +277,5 @@ func inherit(r, o *request.Request) {
 	for _, n := range o.Invalid {
 		r.Reject(n)
 	}
+	r.Business.Inherit(&o.Business)
 }

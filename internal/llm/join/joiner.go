@@ -36,6 +36,8 @@ type Logical struct {
 	TPOT request.Seconds
 	// First is false for a later part of a request that was counted before.
 	First bool
+	// Charge is what this part costs; the costs of the spans are shares of it.
+	Charge Charge
 }
 
 // Result is what one call settled.
@@ -44,6 +46,8 @@ type Result struct {
 	Engines []*request.Request
 	// Requests are the requests, and parts of requests, that are settled.
 	Requests []Logical
+	// Notes are what layers that came later know of requests that were counted before: quality, and no tokens or times.
+	Notes []Logical
 	// Settled is the number of request spans that do not wait any more: each is part of a request.
 	Settled int
 	// Duplicates is the number of request spans that had been seen before.
@@ -64,6 +68,8 @@ type Joiner struct {
 	batch  uint64 // the number of the batch that is being added
 	// byID finds requests by response id across traces.
 	byID map[string]*identity
+	// notes are what layers told of requests that were counted before, since the last batch.
+	notes []Logical
 	// joined are the services whose requests were seen to reach an engine.
 	joined map[string]struct{}
 }
@@ -156,6 +162,7 @@ func (j *Joiner) Add(now time.Time, batch []Span, whole bool) Result {
 	for _, g := range dirty {
 		res.Requests = append(res.Requests, j.settleGroup(g))
 	}
+	res.Notes, j.notes = j.notes, nil
 	if whole {
 		for _, t := range touched {
 			j.settleOuters(t, func(*outer) bool { return true }, &res)

@@ -138,6 +138,12 @@ func (j *Joiner) take(g *group, o *outer) {
 	case !o.settled && !o.absorbed:
 		o.absorbed = true
 		inherit(&g.merged, o.req)
+		if news := g.merged.Quality &^ g.issues; g.settled && !g.dirty && news != 0 {
+			g.issues |= news
+			note := Logical{Request: g.merged}
+			note.Quality = news
+			j.notes = append(j.notes, note)
+		}
 	}
 }
 
@@ -236,6 +242,7 @@ func (j *Joiner) settleComponent(c *component) (Logical, bool) {
 	l.ReasoningTokens, l.CacheWriteToken = request.Tokens{}, request.Tokens{}
 	any := false
 	seen := map[string]bool{}
+	var leaves []*request.Request
 	for _, o := range left {
 		if !reports(o.req) || j.coversReport(o, left) || (o.id != "" && seen[o.id]) {
 			continue
@@ -247,7 +254,9 @@ func (j *Joiner) settleComponent(c *component) (Logical, bool) {
 		any = true
 		o.tokensCounted = true
 		addTokens(&l.Request, o.req)
+		leaves = append(leaves, o.req)
 	}
+	l.price(leaves)
 	for _, o := range c.members {
 		o.tokensCounted = o.tokensCounted || any
 	}

@@ -105,6 +105,8 @@ type Business struct {
 	Cost     Opt[cost.Amount]
 	Currency string
 	Reported bool
+	// Unpriced says that prices are known, and none for the model.
+	Unpriced bool
 	// Quality is what is wrong with the answer.
 	Quality Flags
 	// Warmup marks one of the first requests of an engine; ColdStart is the time in seconds from the engine's start to its first answer,
@@ -127,6 +129,7 @@ func (b *Business) Inherit(o *Business) {
 	b.Warmup = b.Warmup || o.Warmup
 	b.Oversize = b.Oversize || o.Oversize
 	b.Wasted = b.Wasted || o.Wasted
+	b.Unpriced = b.Unpriced && o.Unpriced
 	if b.Price == nil {
 		b.Price = o.Price
 	}

@@ -94,6 +94,8 @@ func Worse(a, b Status) Status {
 // Source is what the resource of a span says.
 type Source struct {
 	Service, Namespace, Environment string
+	// Instance is the service.instance.id: one process of the service.
+	Instance string
 	// Model is the model that the resource names, for engines whose spans name none.
 	Model string
 }
