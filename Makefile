@@ -25,10 +25,10 @@ LDFLAGS  := -s -w -extldflags=-Wl,-z,lazy
 SOURCES  := $(shell find . \( -name '.?*' -o -name '_*' -o -name testdata -o -name tools \) -prune -o \
             -type f \( -name '*.go' ! -name '*_test.go' -o -path './distributions/*.yaml' \) -print)
 
-.PHONY: help run replay test unit race bench lint fmt layers validate generate check-generated golden fuzz build all clean prerequisites
+.PHONY: help run demo replay test test-e2e test-kubernetes bench-tiers unit race bench lint fmt layers validate generate check-generated golden fuzz build all clean prerequisites
 
 help: ## print this
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 prerequisites:
 	@scripts/prerequisites
@@ -44,6 +44,9 @@ $(BIN): builder-config.yaml go.mod go.sum tools/ocb/go.mod $(SOURCES) | prerequi
 
 run: build ## build and start builtin:standalone; says where to point an engine and where to look
 	@scripts/run $(BIN)
+
+demo: build ## build and start builtin:demo: a simulated installation with a fault every two minutes
+	$(BIN) --config builtin:demo
 
 replay: | prerequisites ## send recorded OTLP/JSON lines to a running collector: make replay FILES="a.jsonl b.jsonl" [ENDPOINT=url]
 	@mkdir -p bin
@@ -65,6 +68,32 @@ unit: ## unit tests without the race detector, for a quick look
 
 validate: build ## the built binary accepts every shipped configuration and every one in the documentation
 	OTELCOL_LLM_BIN="$(CURDIR)/$(BIN)" go test -count=1 -run '^TestValidate' ./distributions/otelcol-llm
+
+# Real backends beside Debian's Prometheus and Alertmanager, in a tools module of their own (half a minute).
+BACKENDS := .cache/backends/victoria-metrics .cache/backends/victoria-logs
+.cache/backends/victoria-metrics: PACKAGE := github.com/VictoriaMetrics/VictoriaMetrics/app/victoria-metrics
+.cache/backends/victoria-logs: PACKAGE := github.com/VictoriaMetrics/VictoriaLogs/app/victoria-logs
+$(BACKENDS): tools/backends/go.mod tools/backends/go.sum | prerequisites
+	@mkdir -p .cache/backends
+	go build -modfile=tools/backends/go.mod -ldflags='-s -w' -o $@ $(PACKAGE)
+
+# Five to eight minutes. Needs the packages prometheus and prometheus-alertmanager; their services need not run.
+test-e2e: build $(BACKENDS) ## the built binary under simulated and recorded traffic, compared with the truth on real backends
+	OTELCOL_LLM_BIN="$(CURDIR)/$(BIN)" OTELCOL_LLM_BACKENDS="$(CURDIR)/.cache/backends" go test -count=1 -timeout 20m -tags=grpcnotrace,e2e -p 1 -v ./test/e2e ./test/tiers
+
+# Throughput and sizing of both tiers (docs/deployment.md); ten minutes.
+bench-tiers: build ## two tiers at fixed rates: nothing lost, CPU and memory of each
+	OTELCOL_LLM_BIN="$(CURDIR)/$(BIN)" OTELCOL_LLM_SIZING=1 go test -count=1 -timeout 30m -tags=grpcnotrace,e2e -v -run '^TestSizing' ./test/tiers
+
+# etcd and Kubernetes' API server in a tools module of their own: five minutes to build, a gigabyte of build cache. Without cgo, as they are
+# released.
+KUBEAPI := .cache/kubeapi/etcd .cache/kubeapi/apiserver
+$(KUBEAPI): .cache/kubeapi/%: tools/kubeapi/go.mod tools/kubeapi/%/main.go | prerequisites
+	@mkdir -p .cache/kubeapi
+	cd tools/kubeapi && CGO_ENABLED=0 GOFLAGS="-buildvcs=false -trimpath" go build -ldflags='-s -w' -o "$(CURDIR)/$@" ./$*
+
+test-kubernetes: $(KUBEAPI) ## a real API server accepts deploy/kubernetes (dry run; not part of CI)
+	cd tools/kubeapi && CGO_ENABLED=0 GOFLAGS="-buildvcs=false -trimpath" KUBEAPI_BIN="$(CURDIR)/.cache/kubeapi" go test -count=1 -v .
 
 layers: | prerequisites ## no core package depends on the Collector's lifecycle, a logger or a meter
 	@scripts/layers

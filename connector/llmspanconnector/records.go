@@ -134,7 +134,7 @@ func (c *recordsConnector) offer(ctx context.Context) error {
 	// A consumer may change or keep what it is given, so it gets a copy of what may have to be offered again.
 	out := plog.NewLogs()
 	c.outbox.CopyTo(out)
-	err := c.next.ConsumeLogs(ctx, out)
+	err, refused := c.next.ConsumeLogs(ctx, out), "request records were refused; they are offered again"
 	switch {
 	case err == nil:
 		c.outbox = plog.NewLogs()
@@ -147,10 +147,11 @@ func (c *recordsConnector) offer(ctx context.Context) error {
 	case consumererror.IsPermanent(err):
 		c.outbox = plog.NewLogs()
 		c.drop(ctx, n, "refused")
+		refused = "request records were refused for good and are dropped"
 	}
 	if !c.failing {
 		c.failing = true
-		c.logger.Warn("request records were refused; they are offered again", zap.Int("records", n), zap.Error(err))
+		c.logger.Warn(refused, zap.Int("records", n), zap.Error(err))
 	}
 	return err
 }

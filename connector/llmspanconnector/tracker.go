@@ -140,10 +140,13 @@ func readBatch(td ptrace.Traces) batch {
 						b.decided = append(b.decided, &r)
 					}
 				}
-				if ok && !r.LayerOnly {
+				switch {
+				case ok && !r.LayerOnly:
 					s.Request = &r
 					b.requests++
-				} else if leaf(span) {
+				case ok && r.Operation != "":
+					s.Request = &r // a plain layer around one call
+				case leaf(span):
 					continue
 				}
 				b.spans = append(b.spans, s)

@@ -252,31 +252,35 @@ func spansOf(td ptrace.Traces) func(func(string, ptrace.Span) bool) {
 // requestLine is one line of the console: time of day, status, model or service, first token.
 var requestLine = regexp.MustCompile(`(?m)^\d\d:\d\d:\d\d\.\d{3} ok +\S+ +ttft `)
 
-// A stranger points an engine at the standalone configuration: recordings go in over OTLP/HTTP, as JSON and as protobuf, and the same
-// requests come out as metrics, records, traces and lines.
+// recorded is a recording as one batch.
+func recorded(t *testing.T, name string) ptrace.Traces {
+	t.Helper()
+	all := ptrace.NewTraces()
+	batches, err := recordings.Traces(name)
+	require.NoError(t, err)
+	for _, td := range batches {
+		td.ResourceSpans().MoveAndAppendTo(all.ResourceSpans())
+	}
+	return all
+}
+
+// A stranger points an engine at the standalone configuration: recordings go in over OTLP/HTTP, and the same requests come out as metrics,
+// records, traces and lines.
 func TestStandaloneTurnsTracesIntoMetricsRecordsAndLines(t *testing.T) {
 	s := start(t, binary(t))
 	// What their clients were told (internal/recordings/truth_test.go). The last recording has a request with n = 2, two prompts in one
 	// call and a beam search, so that it has more spans of the engine than requests.
 	const requests, sequences, input, output = 6 + 32 + 6, 6 + 32 + 22, 400 + 7074 + 294, 180 + 3200 + 108
+	// The gateway's recording comes as one batch, so that its six requests have an ingress, and a return of the gateway's.
+	const stageSpans = 5*sequences + 6
 	spans := map[pcommon.SpanID]int{}
-	for i, name := range []string{"gateway/vllm-0.32.0-gw-idle", "vllm/vllm-0.32.0-queue", "vllm/vllm-0.32.0-api"} {
-		lines, err := recordings.Lines(name)
-		require.NoError(t, err)
-		for _, line := range lines {
-			td, err := (&ptrace.JSONUnmarshaler{}).UnmarshalTraces(line)
-			require.NoError(t, err)
-			for _, span := range spansOf(td) {
-				spans[span.SpanID()]++
-			}
-			if i%2 == 0 {
-				require.NoError(t, s.post("application/json", line))
-				continue
-			}
-			body, err := ptraceotlp.NewExportRequestFromTraces(td).MarshalProto()
-			require.NoError(t, err)
-			require.NoError(t, s.post("application/x-protobuf", body))
+	for _, td := range []ptrace.Traces{recorded(t, "gateway/vllm-0.32.0-gw-idle"), recorded(t, "vllm/vllm-0.32.0-queue"), recorded(t, "vllm/vllm-0.32.0-api")} {
+		for _, span := range spansOf(td) {
+			spans[span.SpanID()]++
 		}
+		body, err := ptraceotlp.NewExportRequestFromTraces(td).MarshalProto()
+		require.NoError(t, err)
+		require.NoError(t, s.post("application/x-protobuf", body))
 	}
 
 	var page string
@@ -301,13 +305,97 @@ func TestStandaloneTurnsTracesIntoMetricsRecordsAndLines(t *testing.T) {
 	assert.Equal(t, []int64{input, output}, []int64{in, out}, "tokens of the records")
 	ids, stages := s.spans(t)
 	assert.Equal(t, spans, ids, "every span that came in went out, once")
-	assert.Equal(t, 5*sequences, stages, "stage spans")
+	assert.Equal(t, stageSpans, stages, "stage spans")
 	lines := len(requestLine.FindAllString(s.stdout.String(), -1))
 	assert.Equal(t, requests, lines, "lines on the terminal: %s", s.stdout)
 	assert.Empty(t, s.stderr.String(), "nothing to warn about")
 	info, err := os.Stat(s.data)
 	require.NoError(t, err)
 	assert.Equal(t, os.FileMode(0o700), info.Mode().Perm(), "only this user may read the folder")
+}
+
+// rare is a request, as OTLP/JSON, with what no recording has: a wait for another engine's cache, and a figure that cannot be true.
+const rare = `{"resourceSpans":[{"resource":{},"scopeSpans":[{"scope":{"name":"vllm"},"spans":[
+{"traceId":"01000000000000000000000000000001","spanId":"0200000000000002","name":"llm_request","kind":2,"startTimeUnixNano":"1796045488000000000","endTimeUnixNano":"1796045489000000000","attributes":[
+ {"key":"gen_ai.latency.e2e","value":{"doubleValue":0.9}},{"key":"gen_ai.latency.time_to_first_token","value":{"doubleValue":0.4}},{"key":"gen_ai.latency.time_in_queue","value":{"doubleValue":-1}}]},
+{"traceId":"01000000000000000000000000000001","spanId":"0300000000000003","parentSpanId":"0200000000000002","name":"vllm_async_kv_transfer","kind":1,"startTimeUnixNano":"1796045488100000000","endTimeUnixNano":"1796045488150000000"}
+]}]}]}`
+
+// The names on the page that Prometheus scrapes are those of docs/metrics.md, all of them and no others.
+func TestStandaloneServesTheMetricsOfTheDocumentation(t *testing.T) {
+	s := start(t, binary(t))
+	body, err := ptraceotlp.NewExportRequestFromTraces(recorded(t, "gateway/vllm-0.32.0-gw-idle")).MarshalProto()
+	require.NoError(t, err)
+	require.NoError(t, s.post("application/x-protobuf", body))
+	require.NoError(t, s.post("application/json", []byte(rare)))
+	var page string
+	require.Eventually(t, func() bool {
+		_, body, err := get(s.metrics)
+		page = body
+		return err == nil && sum(body, "llm_requests_total") == 7
+	}, patience, 50*time.Millisecond)
+	s.stop(t)
+
+	raw, err := os.ReadFile(filepath.Join(root, "docs", "metrics.md"))
+	require.NoError(t, err)
+	_, table, ok := strings.Cut(string(raw), "| in Prometheus |\n|---|---|---|---|---|---|\n")
+	require.True(t, ok)
+	table, _, _ = strings.Cut(table, "\n<!-- end -->")
+	documented := map[string]string{}
+	for line := range strings.SplitSeq(table, "\n") {
+		cells := strings.Split(line, " | ")
+		documented[strings.Trim(cells[len(cells)-1], "` |")] = cells[1]
+	}
+	printed := map[string]string{}
+	for line := range strings.SplitSeq(page, "\n") {
+		if f := strings.Fields(line); len(f) == 4 && f[1] == "TYPE" && f[2] != "target_info" {
+			printed[f[2]] = f[3]
+		}
+	}
+	for name := range documented {
+		// What takes whole traces is there with sampling, which standalone leaves off: see the gateway's test.
+		if strings.HasPrefix(name, "llm_user_") || strings.HasPrefix(name, "llm_sampling_") {
+			delete(documented, name)
+		}
+	}
+	assert.Equal(t, documented, printed)
+}
+
+// The lines that README.md shows are what a replay of the samples prints, but for the time of day.
+func TestStandalonePrintsTheLinesOfTheReadme(t *testing.T) {
+	s := start(t, binary(t))
+	samples, err := filepath.Glob(filepath.Join(root, "cmd", "llmreplay", "samples", "*.jsonl"))
+	require.NoError(t, err)
+	require.NotEmpty(t, samples)
+	for _, file := range samples {
+		raw, err := os.ReadFile(file)
+		require.NoError(t, err)
+		for line := range bytes.SplitSeq(bytes.TrimSpace(raw), []byte("\n")) {
+			require.NoError(t, s.post("application/json", line))
+		}
+	}
+	s.stop(t)
+	raw, err := os.ReadFile(filepath.Join(root, "README.md"))
+	require.NoError(t, err)
+	_, block, ok := strings.Cut(string(raw), "```text\n15:")
+	require.True(t, ok)
+	block, _, _ = strings.Cut("15:"+block, "```")
+	want := requestLines(strings.ReplaceAll(block, "\n    ", " "))
+	require.Len(t, want, 2)
+	got := requestLines(s.stdout.String())
+	for _, line := range want {
+		assert.Contains(t, got, line)
+	}
+}
+
+// requestLines are lines without their time of day, with single spaces.
+func requestLines(text string) (out []string) {
+	for line := range strings.SplitSeq(strings.TrimSpace(text), "\n") {
+		if f := strings.Fields(line); len(f) > 1 {
+			out = append(out, strings.Join(f[1:], " "))
+		}
+	}
+	return out
 }
 
 // SIGTERM comes in the middle of traffic: every span that was acknowledged is in the file, and so is the record of every request.

@@ -241,9 +241,16 @@ func (c *Config) Validate() error {
 		key string
 		v   float64
 	}{
-		{"mix.stream", c.Mix.Stream}, {"mix.choices", c.Mix.Choices}, {"mix.prompts", c.Mix.Prompts}, {"mix.beam", c.Mix.Beam},
-		{"mix.abort", c.Mix.Abort}, {"mix.refused", c.Mix.Refused}, {"mix.greedy", c.Mix.Greedy}, {"mix.stop", c.Mix.Stop},
-		{"gateway.chunk_spans", c.Gateway.Chunks}, {"client.share", c.Client.Share},
+		{"mix.stream", c.Mix.Stream},
+		{"mix.choices", c.Mix.Choices},
+		{"mix.prompts", c.Mix.Prompts},
+		{"mix.beam", c.Mix.Beam},
+		{"mix.abort", c.Mix.Abort},
+		{"mix.refused", c.Mix.Refused},
+		{"mix.greedy", c.Mix.Greedy},
+		{"mix.stop", c.Mix.Stop},
+		{"gateway.chunk_spans", c.Gateway.Chunks},
+		{"client.share", c.Client.Share},
 	} {
 		if !share(s.v) {
 			bad("%s: %v is outside 0 to 1", s.key, s.v)

@@ -40,6 +40,7 @@ func (a *agenda) first() (time.Duration, bool) {
 
 // Len, Less, Swap, Push and Pop are heap.Interface.
 func (a *agenda) Len() int { return len(a.items) }
+
 func (a *agenda) Less(i, j int) bool {
 	if a.items[i].at != a.items[j].at {
 		return a.items[i].at < a.items[j].at

@@ -18,8 +18,10 @@ func TestPrefixCache(t *testing.T) {
 		{"another prompt", func(*Call) {}, func(*Call) {}, 0},
 		{"the team's prefix", func(c *Call) { c.SharedPrefix = 50 }, func(c *Call) { c.SharedPrefix = 50 }, 48},
 		{"another team", func(c *Call) { c.SharedPrefix = 50 }, func(c *Call) { c.SharedPrefix, c.Team = 50, "other" }, 0},
-		{"a multiple of the block: the last token is computed", func(c *Call) { c.PromptKey, c.Prompts = 9, []int{96} },
-			func(c *Call) { c.PromptKey, c.Prompts = 9, []int{96} }, 80},
+		{
+			"a multiple of the block: the last token is computed", func(c *Call) { c.PromptKey, c.Prompts = 9, []int{96} },
+			func(c *Call) { c.PromptKey, c.Prompts = 9, []int{96} }, 80,
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			w, err := New(only(nil), start)

@@ -83,7 +83,7 @@ func New(cfg Config, start time.Time) (*World, error) {
 		if e == nil {
 			return nil, fmt.Errorf("replay[%d]: no engine serves model %q", i, a.Model)
 		}
-		if err := a.Call.validate(&e.Engine); err != nil {
+		if err := a.validate(&e.Engine); err != nil {
 			return nil, fmt.Errorf("replay[%d]: %w", i, err)
 		}
 		w.agenda.add(max(a.At, 0), func() {

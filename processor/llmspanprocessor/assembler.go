@@ -34,6 +34,8 @@ type assembler struct {
 	now    func() time.Time
 	shards [numShards]*shard
 	outbox outbox
+	// matches are the attributes of sampling.rules.
+	matches []split.Match
 
 	closing atomic.Bool
 	cancel  context.CancelFunc
@@ -51,9 +53,10 @@ func newAssembler(set processor.Settings, cfg *Config, next consumer.Traces) (*a
 	if err := p.assess(cfg); err != nil {
 		return nil, err
 	}
-	a := &assembler{llmSpan: p, next: next, now: time.Now}
+	a := &assembler{llmSpan: p, next: next, now: time.Now, matches: cfg.Sampling.matches()}
 	a.outbox = outbox{next: next, logger: set.Logger, telemetry: p.telemetry, maxBytes: int(cfg.Sampling.MaxBytes) / 4}
 	sc := &cfg.Sampling
+	links := split.NewLinks()
 	for i := range a.shards {
 		a.shards[i] = &shard{
 			buffer:    assemble.New(sc.buffer(numShards)),
@@ -61,7 +64,7 @@ func newAssembler(set processor.Settings, cfg *Config, next consumer.Traces) (*a
 			sampler:   sampling.New(sc.sampler(numShards)),
 			tag:       sc.Apply == ApplyTag,
 			whole: split.NewWhole(split.WholeOptions{
-				Options: p.options, FoldChunks: cfg.Stages.FoldChunks, ClientErrors: sc.ClientErrors, Tag: sc.Apply == ApplyTag, Matches: sc.matches(),
+				Options: p.options, FoldChunks: cfg.Stages.FoldChunks, ClientErrors: sc.ClientErrors, Tag: sc.Apply == ApplyTag, Links: links,
 			}),
 		}
 	}
@@ -146,6 +149,7 @@ func (a *assembler) ConsumeTraces(ctx context.Context, td ptrace.Traces) error {
 		return err
 	}
 	in := td.SpanCount()
+	split.Matches(td, a.matches)
 	facts := split.Recognise(td, a.optionsAt(a.now()))
 	var redacted content.Facts
 	a.redactor.Traces(td, &redacted)

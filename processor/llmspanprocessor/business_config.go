@@ -62,8 +62,9 @@ type PriceConfig struct {
 	// Model is a name or a pattern; * stands for any characters. Required.
 	Model string `mapstructure:"model"`
 
-	// ValidFrom is the first day (UTC) that the price holds, such as 2026-07-01. Default: always.
-	ValidFrom string `mapstructure:"valid_from"`
+	// ValidFrom is the first instant at which the price holds: a day (UTC) such as 2026-07-01, or a time such as 2026-07-01T08:00:00Z.
+	// Default: always.
+	ValidFrom time.Time `mapstructure:"valid_from"`
 
 	// Input and Output are required, unless GPUHour is there.
 	Input  *float64 `mapstructure:"input"`
@@ -261,15 +262,8 @@ func (c *PricesConfig) table() (*cost.Table, error) {
 // entry is one line of the price table.
 func (c *PriceConfig) entry(currency string) (cost.Entry, error) {
 	var errs []error
-	e := cost.Entry{Model: c.Model, Price: cost.Price{Currency: currency}}
+	e := cost.Entry{Model: c.Model, From: c.ValidFrom, Price: cost.Price{Currency: currency}}
 	p := &e.Price
-	if c.ValidFrom != "" {
-		day, err := time.Parse(time.DateOnly, c.ValidFrom)
-		if err != nil {
-			errs = append(errs, fmt.Errorf(`valid_from: must be a day such as 2026-07-01, got %q`, c.ValidFrom))
-		}
-		e.From = day
-	}
 	if c.Model == "" {
 		errs = append(errs, errors.New(`model: must be the name of a model, or a pattern such as "Qwen/*" or "*"`))
 	}

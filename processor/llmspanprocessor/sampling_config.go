@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/otelcol-llm/otelcol-llm/internal/llm/assemble"
+	"github.com/otelcol-llm/otelcol-llm/internal/llm/request"
 	"github.com/otelcol-llm/otelcol-llm/internal/llm/sampling"
 	"github.com/otelcol-llm/otelcol-llm/internal/llm/split"
 )
@@ -27,6 +28,10 @@ type SamplingConfig struct {
 
 	// DecisionDelay is the wait after a trace's root span. Default 2s.
 	DecisionDelay time.Duration `mapstructure:"decision_delay"`
+
+	// AnswerDelay is the wait after the root of a trace in which the span of the engine is missing although the requests of its service
+	// reach one; then the request is taken for cancelled. Default 10s: engines export every 5s.
+	AnswerDelay time.Duration `mapstructure:"answer_delay"`
 
 	// IdleTimeout is the wait for a trace without a root to which nothing comes. Default 60s.
 	IdleTimeout time.Duration `mapstructure:"idle_timeout"`
@@ -51,13 +56,16 @@ type SamplingConfig struct {
 	// Slow are the durations from which a request is slow and kept; 0 leaves one out. Default ttft 5s, tpot 200ms, e2e 60s, queue 5s.
 	Slow SlowConfig `mapstructure:"slow"`
 
+	// Quality are the issues of answers for which a trace is kept, after slow. Default all but truncated, which is what max_tokens is for.
+	Quality []string `mapstructure:"quality"`
+
 	// Models override ratio and durations by the name of a model.
 	Models map[string]ModelConfig `mapstructure:"models"`
 
-	// Rules keep the traces in which an attribute has one of some values; the first match wins, after error, cancelled and slow.
+	// Rules keep the traces in which an attribute has one of some values; the first match wins, after error, cancelled, slow, quality and oversize.
 	Rules []RuleConfig `mapstructure:"rules"`
 
-	// Caps bound the kept traces a second by rule (error, cancelled, slow, baseline, or the name of one of rules). Beyond its cap a rule
+	// Caps bound the kept traces a second by rule (error, cancelled, slow, quality, oversize, baseline, or the name of one of rules). Beyond its cap a rule
 	// keeps a share, with the weight that says so. Default none.
 	Caps map[string]float64 `mapstructure:"caps"`
 }
@@ -154,6 +162,9 @@ func (c *SamplingConfig) Validate() error {
 	}
 	ratio("baseline_ratio", c.BaselineRatio)
 	positive("decision_delay", c.DecisionDelay > 0, c.DecisionDelay)
+	if c.AnswerDelay < c.DecisionDelay {
+		errs = append(errs, fmt.Errorf("answer_delay: must not be shorter than decision_delay (%s), got %s", c.DecisionDelay, c.AnswerDelay))
+	}
 	positive("idle_timeout", c.IdleTimeout > 0, c.IdleTimeout)
 	positive("trace_timeout", c.TraceTimeout > 0, c.TraceTimeout)
 	positive("max_bytes", c.MaxBytes > 0, c.MaxBytes)
@@ -164,12 +175,20 @@ func (c *SamplingConfig) Validate() error {
 	if c.TraceTimeout > 0 && c.IdleTimeout > c.TraceTimeout {
 		errs = append(errs, fmt.Errorf("idle_timeout: must not be longer than trace_timeout (%s), got %s", c.TraceTimeout, c.IdleTimeout))
 	}
+	for i, q := range c.Quality {
+		if request.Flag(q, request.Issues) == 0 {
+			errs = append(errs, fmt.Errorf("quality::%d: must be one of %s, got %q", i, strings.Join(request.Issues, ", "), q))
+		}
+	}
 	for name, m := range c.Models {
 		if m.BaselineRatio != nil {
 			ratio("models::"+name+"::baseline_ratio", *m.BaselineRatio)
 		}
 	}
-	names := []string{sampling.RuleError, sampling.RuleCancelled, sampling.RuleSlow, sampling.RuleBaseline}
+	names := []string{sampling.RuleError, sampling.RuleCancelled, sampling.RuleSlow, sampling.RuleQuality, sampling.RuleOversize, sampling.RuleBaseline}
+	if len(c.Rules) > split.MaxMatches {
+		errs = append(errs, fmt.Errorf("rules: at most %d, got %d", split.MaxMatches, len(c.Rules)))
+	}
 	for i, r := range c.Rules {
 		key := fmt.Sprintf("rules::%d", i)
 		if r.Name == "" || slices.Contains(names, r.Name) {
@@ -231,6 +250,9 @@ func (c *SamplingConfig) sampler(shards int) sampling.Config {
 		}
 		out.Rules = append(out.Rules, sampling.Rule{Name: r.Name, Share: share})
 	}
+	for _, q := range c.Quality {
+		out.Quality |= request.Flag(q, request.Issues)
+	}
 	for rule, rate := range c.Caps {
 		out.Caps[rule] = rate / float64(shards)
 	}
@@ -252,15 +274,16 @@ func (c *SamplingConfig) matches() []split.Match {
 // buffer is the configuration of one of so many shards.
 func (c *SamplingConfig) buffer(shards int) assemble.Config {
 	return assemble.Config{
-		DecisionDelay: c.DecisionDelay, IdleTimeout: c.IdleTimeout, TraceTimeout: c.TraceTimeout,
+		DecisionDelay: c.DecisionDelay, AnswerDelay: c.AnswerDelay, IdleTimeout: c.IdleTimeout, TraceTimeout: c.TraceTimeout,
 		MaxBytes: int(c.MaxBytes) / shards, MaxTraceBytes: int(c.MaxTraceBytes), MaxTraceSpans: c.MaxTraceSpans,
 	}
 }
 
 func defaultSampling() SamplingConfig {
 	return SamplingConfig{
-		Apply: ApplyTag, BaselineRatio: 0.05, DecisionDelay: 2 * time.Second, IdleTimeout: time.Minute, TraceTimeout: 30 * time.Minute,
+		Apply: ApplyTag, BaselineRatio: 0.05, DecisionDelay: 2 * time.Second, AnswerDelay: 10 * time.Second, IdleTimeout: time.Minute, TraceTimeout: 30 * time.Minute,
 		MaxBytes: 512 << 20, MaxTraceBytes: 4 << 20, MaxTraceSpans: 20_000, KeptCache: 50_000, DroppedCache: 500_000,
-		Slow: SlowConfig{TTFT: 5 * time.Second, TPOT: 200 * time.Millisecond, E2E: time.Minute, Queue: 5 * time.Second},
+		Quality: []string{"empty", "repetition", "malformed_json", "refusal", "garbled"},
+		Slow:    SlowConfig{TTFT: 5 * time.Second, TPOT: 200 * time.Millisecond, E2E: time.Minute, Queue: 5 * time.Second},
 	}
 }

@@ -67,7 +67,12 @@ func (s *shard) due(now time.Time) outcome {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var out outcome
-	s.decide(now, s.buffer.Due(now, s.released[:0]), &out)
+	s.decide(now, s.buffer.Due(now, s.released[:0], func(t *assemble.Trace) bool {
+		return s.whole.Lacks(now, t.Spans, func(i int) string {
+			v, _ := t.Origins[i].Resource.Attributes().Get(names.ServiceName)
+			return v.AsString()
+		})
+	}), &out)
 	return out
 }
 
@@ -99,7 +104,7 @@ func (s *shard) decide(now time.Time, traces []*assemble.Trace, out *outcome) {
 			}
 		}
 		td := assemble.Batch(part)
-		f := s.whole.Traces(now, td, func(id pcommon.TraceID, t *sampling.Trace) sampling.Decision {
+		f := s.whole.Traces(now, td, cut, func(id pcommon.TraceID, t *sampling.Trace) sampling.Decision {
 			d := s.sampler.Decide(now, t)
 			s.decisions.Put(id, d)
 			return d
@@ -123,7 +128,7 @@ func (s *shard) follow(now time.Time, late []*assemble.Trace, out *outcome) {
 		all[t.ID] = true
 	}
 	td := assemble.Batch(late)
-	f := s.whole.Traces(now, td, func(id pcommon.TraceID, t *sampling.Trace) sampling.Decision {
+	f := s.whole.Traces(now, td, all, func(id pcommon.TraceID, t *sampling.Trace) sampling.Decision {
 		d, _ := s.decisions.Get(id)
 		if d.Keep {
 			return d

@@ -1,21 +1,6 @@
 package dcgmreceiver
 
-import (
-	"os"
-	"testing"
+import "github.com/otelcol-llm/otelcol-llm/receiver/dcgmreceiver/internal/simlib"
 
-	"go.uber.org/goleak"
-
-	"github.com/otelcol-llm/otelcol-llm/receiver/dcgmreceiver/internal/simlib"
-)
-
-func TestMain(m *testing.M) {
-	os.Exit(simlib.Main(func() int {
-		code := m.Run()
-		if err := goleak.Find(); err != nil && code == 0 {
-			os.Stderr.WriteString("goroutines left: " + err.Error() + "\n")
-			return 1
-		}
-		return code
-	}))
-}
+// TestMain is the generated one; it checks for leaks.
+func init() { simlib.Reexec() }

@@ -51,6 +51,9 @@ func config(source SourceKind) *Config {
 // run reads a scenario through a source at seconds 0, 10 and 20 and returns the reports.
 func run(t *testing.T, source SourceKind, dcgm, nvml string) (out []pmetric.Metrics) {
 	t.Helper()
+	if source != SourceExporter {
+		simlib.Need(t)
+	}
 	cfg := config(source)
 	url, text := exporterPage(t)
 	if source == SourceExporter {
@@ -162,6 +165,7 @@ func TestTheSameGPUIsTheSameThroughEverySource(t *testing.T) {
 }
 
 func TestAutoTriesEngineThenExporterThenNVML(t *testing.T) {
+	simlib.Need(t)
 	dcgm, nvml := read(t, "two_h100.scenario"), read(t, "two_h100.nvml")
 	url, text := exporterPage(t)
 	cfg := config(SourceAuto)

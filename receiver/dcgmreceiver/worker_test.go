@@ -199,11 +199,38 @@ func TestASlowReadDelaysItsReportOnly(t *testing.T) {
 		for _, md := range r.metrics.AllMetrics() {
 			v, _ := up(md)
 			assert.Equal(t, 1.0, v, "a source that takes its time is not down")
+			assert.Greater(t, md.DataPointCount(), 3, "and is not said to be up without a reading")
 		}
 		got := attrCounts(t, r, "otelcol_receiver_dcgm_reads", "outcome")
 		assert.Positive(t, got["skipped"])
 		r.stop()
 	})
+}
+
+func TestAutoLetsGoOfWhatItDoesNotTake(t *testing.T) {
+	refused, hung, good := newFake(), newFake(), newFake()
+	refused.set(func() error { return &gpu.Down{Condition: gpu.SourceNoLibrary, Err: errors.New("no library")} }, nil)
+	a := &autoSource{candidates: []gpu.Source{refused, good, hung}}
+	require.NoError(t, a.Open(context.Background()))
+	_, _, closes := refused.counts()
+	assert.Equal(t, 1, closes)
+	in, err := a.Read(context.Background(), time.Now())
+	require.NoError(t, err)
+	assert.Equal(t, []gpu.Note{{Key: "source_fake", Message: "reading GPUs through fake", Detail: "fake: no library"}}, in.Notes)
+	require.NoError(t, a.Close())
+	_, _, closes = good.counts()
+	assert.Equal(t, 1, closes)
+	opens, _, _ := hung.counts()
+	assert.Zero(t, opens, "those behind the first that works are left alone")
+
+	for _, f := range []*fakeSource{refused, good, hung} {
+		f.set(func() error { return &gpu.Down{Condition: gpu.SourceNotBuilt, Err: errors.New("not built")} }, nil)
+	}
+	hung.set(func() error { return &gpu.Down{Condition: gpu.SourceUnreachable, Err: errors.New("nobody there")} }, nil)
+	err = a.Open(context.Background())
+	assert.Equal(t, gpu.SourceUnreachable, gpu.ConditionOf(err), "the condition that tells most")
+	assert.ErrorContains(t, err, "not built")
+	assert.ErrorContains(t, err, "nobody there")
 }
 
 func TestShutdownDoesNotWaitForAHungCallForEver(t *testing.T) {

@@ -13,6 +13,8 @@ type Config struct {
 	// DecisionDelay is the wait after the root's span, IdleTimeout the wait for a trace to which nothing comes, TraceTimeout the most
 	// that any trace waits.
 	DecisionDelay, IdleTimeout, TraceTimeout time.Duration
+	// AnswerDelay replaces DecisionDelay for a trace that lacks what should still come: see Due.
+	AnswerDelay time.Duration
 	// MaxBytes bounds what is held, as it would be on the wire; beyond it the oldest traces are released.
 	MaxBytes int
 	// MaxTraceBytes and MaxTraceSpans bound one trace, which is released beyond them, so that an endless one does not starve the rest.
@@ -60,6 +62,8 @@ type Trace struct {
 	bytes                  int
 	created, touched, root time.Time
 	byAge, byTouch, byRoot *list.Element
+	// queue is the list that byRoot is in.
+	queue *list.List
 }
 
 // Buffer is one shard of held traces.
@@ -69,6 +73,7 @@ type Buffer struct {
 	age     *list.List // oldest first
 	touched *list.List // longest idle first
 	rooted  *list.List // first root first
+	lacking *list.List // those of them that were found to lack something
 	bytes   int
 	spans   int
 	sizer   ptrace.ProtoMarshaler
@@ -76,7 +81,7 @@ type Buffer struct {
 
 // New returns an empty buffer.
 func New(cfg Config) *Buffer {
-	return &Buffer{cfg: cfg, traces: map[pcommon.TraceID]*Trace{}, age: list.New(), touched: list.New(), rooted: list.New()}
+	return &Buffer{cfg: cfg, traces: map[pcommon.TraceID]*Trace{}, age: list.New(), touched: list.New(), rooted: list.New(), lacking: list.New()}
 }
 
 // Bytes, Spans and Traces are what is held.
@@ -100,7 +105,11 @@ func (b *Buffer) Add(now time.Time, span ptrace.Span, o *Origin, out []*Trace) [
 	t.touched = now
 	if span.ParentSpanID().IsEmpty() && t.byRoot == nil {
 		t.root = now
-		t.byRoot = b.rooted.PushBack(t)
+		t.byRoot, t.queue = b.rooted.PushBack(t), b.rooted
+	} else if t.queue == b.lacking && t.queue != nil {
+		// What it lacked may have come: look again.
+		b.lacking.Remove(t.byRoot)
+		t.byRoot, t.queue = b.rooted.PushFront(t), b.rooted
 	}
 	size := b.sizer.SpanSize(span)
 	t.bytes += size
@@ -117,9 +126,20 @@ func (b *Buffer) Add(now time.Time, span ptrace.Span, o *Origin, out []*Trace) [
 	return out
 }
 
-// Due appends the traces whose wait is over at now.
-func (b *Buffer) Due(now time.Time, out []*Trace) []*Trace {
+// Due appends the traces whose wait is over at now. lacks is asked about a trace whose root has come and whose delay is over: one that
+// lacks something, such as the span of the engine that must have answered it, waits for AnswerDelay instead. A batch of an engine's
+// exporter may leave seconds after its gateway's.
+func (b *Buffer) Due(now time.Time, out []*Trace, lacks func(*Trace) bool) []*Trace {
 	for e := b.rooted.Front(); e != nil && now.Sub(e.Value.(*Trace).root) >= b.cfg.DecisionDelay; e = b.rooted.Front() {
+		t := e.Value.(*Trace)
+		if now.Sub(t.root) < b.cfg.AnswerDelay && lacks(t) {
+			b.rooted.Remove(e)
+			t.byRoot, t.queue = b.lacking.PushBack(t), b.lacking
+			continue
+		}
+		out = b.release(t, ReasonRoot, out)
+	}
+	for e := b.lacking.Front(); e != nil && now.Sub(e.Value.(*Trace).root) >= b.cfg.AnswerDelay; e = b.lacking.Front() {
 		out = b.release(e.Value.(*Trace), ReasonRoot, out)
 	}
 	for e := b.touched.Front(); e != nil && now.Sub(e.Value.(*Trace).touched) >= b.cfg.IdleTimeout; e = b.touched.Front() {
@@ -145,7 +165,7 @@ func (b *Buffer) release(t *Trace, r Reason, out []*Trace) []*Trace {
 	b.age.Remove(t.byAge)
 	b.touched.Remove(t.byTouch)
 	if t.byRoot != nil {
-		b.rooted.Remove(t.byRoot)
+		t.queue.Remove(t.byRoot)
 	}
 	b.bytes -= t.bytes
 	b.spans -= t.Spans.Len()

@@ -22,6 +22,8 @@ func at(seconds float64) time.Time {
 	return time.Unix(1_000, 0).Add(time.Duration(seconds * float64(time.Second)))
 }
 
+func nothing(*Trace) bool { return false }
+
 // add puts a span of a trace into the buffer; parent 0 makes it the root.
 func add(b *Buffer, now time.Time, trace, span, parent byte, text string) []*Trace {
 	td := ptrace.NewTraces()
@@ -45,23 +47,43 @@ func TestATraceIsReleased(t *testing.T) {
 		add(b, at(0), 1, 2, 1, "engine")
 		for s := 50.0; s < 600; s += 50 { // a request that decodes for ten minutes, and reports now and then
 			add(b, at(s), 1, byte(s/50)+10, 1, "chunk")
-			require.Empty(t, b.Due(at(s+9), nil))
+			require.Empty(t, b.Due(at(s+9), nil, nothing))
 		}
 		add(b, at(600), 1, 1, 0, "root")
-		assert.Empty(t, b.Due(at(601.9), nil))
-		out := b.Due(at(602), nil)
+		assert.Empty(t, b.Due(at(601.9), nil, nothing))
+		out := b.Due(at(602), nil, nothing)
 		require.Len(t, out, 1)
 		assert.Equal(t, ReasonRoot, out[0].Reason)
 		assert.True(t, out[0].Reason.Complete())
 		assert.Equal(t, 13, out[0].Spans.Len())
 		assert.Zero(t, b.Bytes()+b.Spans()+b.Traces())
 	})
+	t.Run("later when something is missing, and at once when it has come", func(t *testing.T) {
+		cfg := testConfig
+		cfg.AnswerDelay = 10 * time.Second
+		lacks := func(t *Trace) bool { return t.Spans.Len() < 2 }
+		b := New(cfg)
+		add(b, at(0), 1, 1, 0, "root")
+		add(b, at(1), 2, 1, 0, "root")
+		add(b, at(1), 3, 1, 0, "root")
+		add(b, at(1), 3, 2, 1, "engine")
+		out := b.Due(at(3), nil, lacks)
+		require.Len(t, out, 1, "the third is whole")
+		add(b, at(5), 2, 2, 1, "engine")
+		out = b.Due(at(5), nil, lacks)
+		require.Len(t, out, 1)
+		assert.Equal(t, pcommon.TraceID{2}, out[0].ID)
+		assert.Empty(t, b.Due(at(9.9), nil, lacks))
+		out = b.Due(at(10), nil, lacks)
+		require.Len(t, out, 1)
+		assert.Zero(t, b.Traces())
+	})
 	t.Run("when nothing comes", func(t *testing.T) {
 		b := New(testConfig)
 		add(b, at(0), 1, 2, 1, "engine")
 		add(b, at(59), 1, 3, 1, "engine")
-		assert.Empty(t, b.Due(at(118.9), nil))
-		out := b.Due(at(119), nil)
+		assert.Empty(t, b.Due(at(118.9), nil, nothing))
+		out := b.Due(at(119), nil, nothing)
 		require.Len(t, out, 1)
 		assert.Equal(t, ReasonIdle, out[0].Reason)
 	})
@@ -69,9 +91,9 @@ func TestATraceIsReleased(t *testing.T) {
 		b := New(testConfig)
 		for s := 0.0; s < 1800; s += 30 {
 			require.Empty(t, add(b, at(s), 1, byte(s/30)+1, 200, "agent"))
-			require.Empty(t, b.Due(at(s), nil))
+			require.Empty(t, b.Due(at(s), nil, nothing))
 		}
-		out := b.Due(at(1800), nil)
+		out := b.Due(at(1800), nil, nothing)
 		require.Len(t, out, 1)
 		assert.Equal(t, ReasonAge, out[0].Reason)
 		assert.False(t, out[0].Reason.Complete())
@@ -123,7 +145,7 @@ func TestNothingIsLostOrMade(t *testing.T) {
 		count(add(b, at(now), byte(r.IntN(60)), byte(r.IntN(255)+1), byte(r.IntN(4)), string(make([]byte, r.IntN(500)))))
 		in++
 		if i%7 == 0 {
-			count(b.Due(at(now), nil))
+			count(b.Due(at(now), nil, nothing))
 		}
 		require.Equal(t, in, out+b.Spans())
 		require.LessOrEqual(t, b.Bytes(), cfg.MaxBytes)

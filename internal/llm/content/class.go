@@ -33,9 +33,10 @@ func (c Class) String() string {
 	return classNames[ClassUnknown]
 }
 
-// Facts counts what a redaction did: values redacted, by class. The caller owns it; one goroutine at a time may write to it.
+// Facts counts what a redaction did: values redacted, by class, and data points that became part of an equal one. The caller owns it; one goroutine at a time may write to it.
 type Facts struct {
 	ByClass [NumClasses]int64
+	Merged  int64
 }
 
 // Total is the number of redacted values of all classes.
@@ -52,6 +53,7 @@ func (f *Facts) Add(g *Facts) {
 	for i, c := range g.ByClass {
 		f.ByClass[i] += c
 	}
+	f.Merged += g.Merged
 }
 
 func (f *Facts) count(c Class) {

@@ -2,7 +2,10 @@ package content
 
 import (
 	"encoding/json"
+	"strconv"
 	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
 )
 
 // json transforms the texts inside a JSON document and leaves its skeleton: the result is JSON again, without insignificant
@@ -63,7 +66,7 @@ func (j *jsonText) value(opaque, ofTool bool, depth int) bool {
 		}
 		return j.array(opaque, ofTool, depth)
 	case '"':
-		s, ok := j.str()
+		s, ok := j.strUpTo(j.t.need())
 		if ok {
 			j.quote(j.t.text(s))
 		}
@@ -151,31 +154,100 @@ func (j *jsonText) skeleton(key string, ofTool bool) bool {
 	return false
 }
 
-// str reads a JSON string and returns its text.
-func (j *jsonText) str() (string, bool) {
+// str reads a JSON string and returns its text; of a string that is a value in ModeTruncate no more than can be needed.
+func (j *jsonText) str() (string, bool) { return j.strUpTo(wholeText) }
+
+func (j *jsonText) strUpTo(limit int) (string, bool) {
 	if j.i >= len(j.s) || j.s[j.i] != '"' {
 		return "", false
 	}
+	from := j.i + 1
 	escaped := false
-	for k := j.i + 1; k < len(j.s); k++ {
+	for k := from; k < len(j.s); k++ {
 		switch c := j.s[k]; {
+		case byteTable[c]&isPhraseByte != 0 || c >= 0x80:
+		case c == '"':
+			j.i = k + 1
+			if raw := j.s[from:k]; escaped {
+				return unescape(raw, limit), true
+			} else {
+				return raw[:min(len(raw), limit)], true
+			}
 		case c == '\\':
 			escaped = true
-			k++
+			if k++; k >= len(j.s) || strings.IndexByte(`"\/bfnrtu`, j.s[k]) < 0 {
+				return "", false
+			}
+			if j.s[k] == 'u' {
+				if _, ok := hex4(j.s[k+1:]); !ok {
+					return "", false
+				}
+				k += 4
+			}
 		case c < 0x20:
 			return "", false
-		case c == '"':
-			raw := j.s[j.i : k+1]
-			j.i = k + 1
-			if !escaped {
-				return raw[1 : len(raw)-1], true
-			}
-			var text string
-			err := json.Unmarshal([]byte(raw), &text)
-			return text, err == nil
 		}
 	}
 	return "", false
+}
+
+// wholeText is a limit above every length: no OTLP message is a gibibyte.
+const wholeText = 1 << 30
+
+// unescape is the text of the inside of a JSON string whose escapes are known to be right, up to about limit bytes. Half a
+// surrogate pair becomes U+FFFD, as in encoding/json.
+func unescape(raw string, limit int) string {
+	out := make([]byte, 0, min(len(raw), limit+utf8.UTFMax))
+	for len(raw) > 0 && len(out) < limit {
+		i := strings.IndexByte(raw, '\\')
+		if i < 0 {
+			i = len(raw)
+		}
+		if i > 0 {
+			i = min(i, limit-len(out))
+			out, raw = append(out, raw[:i]...), raw[i:]
+			continue
+		}
+		switch c := raw[1]; c {
+		case 'u':
+			r, _ := hex4(raw[2:])
+			raw = raw[6:]
+			if utf16.IsSurrogate(r) {
+				low := rune(utf8.RuneError)
+				if strings.HasPrefix(raw, `\u`) {
+					low, _ = hex4(raw[2:])
+				}
+				if r = utf16.DecodeRune(r, low); r != utf8.RuneError {
+					raw = raw[6:]
+				}
+			}
+			out = utf8.AppendRune(out, r)
+			continue
+		case 'b':
+			out = append(out, '\b')
+		case 'f':
+			out = append(out, '\f')
+		case 'n':
+			out = append(out, '\n')
+		case 'r':
+			out = append(out, '\r')
+		case 't':
+			out = append(out, '\t')
+		default:
+			out = append(out, c)
+		}
+		raw = raw[2:]
+	}
+	return string(out)
+}
+
+// hex4 reads four hex digits.
+func hex4(s string) (rune, bool) {
+	if len(s) < 4 {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(s[:4], 16, 32)
+	return rune(n), err == nil
 }
 
 // literal reads a number, true, false or null.
@@ -201,6 +273,9 @@ func (j *jsonText) vector() (string, bool) {
 		return "", false
 	}
 	raw := j.s[j.i : k+1]
+	if !json.Valid([]byte(raw)) {
+		return "", false
+	}
 	j.i = k + 1
 	return raw, true
 }

@@ -24,19 +24,19 @@ func baseTable() *table {
 	t := &table{exact: make(map[string]*rule, 1024), byNamespace: map[string][]prefixRule{}}
 	for v, keys := range safeKeys {
 		for _, k := range keys {
-			t.exact[k] = &rule{verb: v, class: classOfVerb(v), lengthKey: k + ".length"}
+			t.exact[k] = &rule{verb: v, class: classOfVerb(v), keys: newMeasureKeys(k)}
 		}
 	}
 	for _, h := range safeHeaders {
 		for _, p := range []string{"http.request.header.", "http.response.header.", "ai.request.headers."} {
 			for _, k := range []string{p + h, p + strings.ReplaceAll(h, "-", "_")} {
-				t.exact[k] = &rule{verb: verbLabel, class: ClassMetadata, lengthKey: k + ".length"}
+				t.exact[k] = &rule{verb: verbLabel, class: ClassMetadata, keys: newMeasureKeys(k)}
 			}
 		}
 	}
 	for _, h := range []string{"user-agent", "user_agent"} {
 		for _, p := range []string{"http.request.header.", "ai.request.headers."} {
-			t.exact[p+h] = &rule{verb: verbAgent, class: ClassMetadata, lengthKey: p + h + ".length"}
+			t.exact[p+h] = &rule{verb: verbAgent, class: ClassMetadata, keys: newMeasureKeys(p + h)}
 		}
 	}
 	for c, keys := range contentKeys {
@@ -45,7 +45,7 @@ func baseTable() *table {
 			v = verbSecret
 		}
 		for _, k := range keys {
-			t.exact[k] = &rule{verb: v, class: c, lengthKey: k + ".length"}
+			t.exact[k] = &rule{verb: v, class: c, keys: newMeasureKeys(k)}
 		}
 	}
 	for _, list := range [][]prefixRule{contentPrefixes, safePrefixes} {

@@ -7,8 +7,8 @@ import (
 
 // Metrics redacts md in place and adds what it did to f: attributes of resources, scopes, data points and exemplars.
 //
-// No `<key>.length` is written: the attributes of a point are its identity. Points that differed in removed attributes only
-// become equal; see Config.Allow and hashing for how to keep them apart.
+// No `<key>.length` is written: the attributes of a point are its identity. Sums and histograms that differed in removed
+// attributes only are added up: see merge.
 func (r *Redactor) Metrics(md pmetric.Metrics, f *Facts) {
 	w := r.walk(SignalMetrics, r.mode, f)
 	defer w.done()
@@ -35,6 +35,14 @@ func (w *walk) metrics(md pmetric.Metrics) {
 func (w *walk) metric(m pmetric.Metric) {
 	w.place = "metric"
 	w.attributes(m.Metadata())
+	before := w.counted
+	defer func() {
+		if w.counted > before {
+			if n := merge(m); w.f != nil {
+				w.f.Merged += n
+			}
+		}
+	}()
 	switch m.Type() {
 	case pmetric.MetricTypeGauge:
 		w.numbers(m.Gauge().DataPoints())

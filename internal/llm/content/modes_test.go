@@ -47,6 +47,31 @@ func TestStripLeavesMeasures(t *testing.T) {
 	}
 }
 
+// TestSummaryIsBounded: a text with too many quotes is not summed up, rather than by half.
+func TestSummaryIsBounded(t *testing.T) {
+	message := func(n int, text string) string {
+		return "[" + strings.TrimSuffix(strings.Repeat(`{"role":"user","content":"`+text+`"},`, n), ",") + "]"
+	}
+	for name, tc := range map[string]struct {
+		text  string
+		count int64
+	}{
+		"few messages":         {message(40, "x"), 40},
+		"many messages":        {message(1000, "x"), 0},
+		"some quotes":          {message(1, strings.Repeat(`\"a\" `, 60)), 1},
+		"many quotes":          {message(1, strings.Repeat(`\"a\" `, 70)), 0},
+		"backslashes":          {message(2, `\\\\`), 2},
+		"a role within a text": {message(2, `\"role\":\"tool\"`), 2},
+		"cut in a string":      {`[{"role":"user","content":"abc`, 1},
+		"cut in a value":       {`[{"role":"us`, 0},
+	} {
+		var s summary
+		s.json(tc.text)
+		assert.Equal(t, tc.count, s.count, name)
+		assert.LessOrEqual(t, len(s.roles), maxRoles, name)
+	}
+}
+
 func TestMeasuresAreBounded(t *testing.T) {
 	s := ptrace.NewSpan()
 	for i := range 5000 {

@@ -128,9 +128,10 @@ func checkRecording(t *testing.T, r *Redactor, file string) {
 		case strings.Contains(file, ".metrics."):
 			md, err := (&pmetric.JSONUnmarshaler{}).UnmarshalMetrics(line)
 			require.NoError(t, err)
-			points := md.DataPointCount()
+			points, sums := md.DataPointCount(), metricTotals(md)
 			r.Metrics(md, &f)
-			require.Equal(t, points, md.DataPointCount())
+			require.EqualValues(t, points, int64(md.DataPointCount())+f.Merged)
+			require.Equal(t, sums, metricTotals(md), "totals")
 			out, err = (&pmetric.JSONMarshaler{}).MarshalMetrics(md)
 			require.NoError(t, err)
 			r.Metrics(md, &f2)
@@ -146,6 +147,36 @@ func checkRecording(t *testing.T, r *Redactor, file string) {
 		assert.Zero(t, f2.Total(), "a second pass finds nothing")
 	}
 	require.NoError(t, lines.Err())
+}
+
+// metricTotals are the sums over all points of each sum and histogram, to a millionth: redaction may add points up, not change totals.
+func metricTotals(md pmetric.Metrics) map[string]string {
+	totals := map[string]float64{}
+	for _, rm := range md.ResourceMetrics().All() {
+		for _, sm := range rm.ScopeMetrics().All() {
+			for _, m := range sm.Metrics().All() {
+				switch m.Type() {
+				case pmetric.MetricTypeSum:
+					for _, p := range m.Sum().DataPoints().All() {
+						totals[m.Name()] += p.DoubleValue() + float64(p.IntValue())
+					}
+				case pmetric.MetricTypeHistogram:
+					for _, p := range m.Histogram().DataPoints().All() {
+						totals[m.Name()] += p.Sum()
+						totals[m.Name()+" count"] += float64(p.Count())
+						for i, n := range p.BucketCounts().All() {
+							totals[fmt.Sprint(m.Name(), " bucket ", i)] += float64(n)
+						}
+					}
+				}
+			}
+		}
+	}
+	out := map[string]string{}
+	for k, v := range totals {
+		out[k] = fmt.Sprintf("%.6f", v)
+	}
+	return out
 }
 
 // survivors are the attributes of all spans that have to come out as they went in, with the span's id, sorted.

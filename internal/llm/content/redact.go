@@ -1,6 +1,7 @@
 package content
 
 import (
+	"math/bits"
 	"strconv"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -54,8 +55,8 @@ func (w *walk) measure(ru *rule, key string, v pcommon.Value) {
 		return
 	}
 	x.length = n
-	if x.key = ru.lengthKey; x.key == "" {
-		x.key = key + lengthSuffix
+	if x.keys = ru.keys; x.keys == nil {
+		x.keys = newMeasureKeys(key)
 	}
 	w.measures = append(w.measures, x)
 }
@@ -152,21 +153,32 @@ func scalarText(v pcommon.Value) string {
 	return ""
 }
 
-// runeCount is utf8.RuneCountInString for valid UTF-8, eight bytes at a time: it counts the bytes that begin a character.
+// runeCount is utf8.RuneCountInString for valid UTF-8, 64 bytes at a time: it counts the bytes that begin a character, and
+// skips runs of ASCII.
 func runeCount(s string) int64 {
+	const high = 0x8080808080808080
 	n := len(s)
-	i := 0
-	for ; i+8 <= len(s); i += 8 {
-		b := uint64(s[i]) | uint64(s[i+1])<<8 | uint64(s[i+2])<<16 | uint64(s[i+3])<<24 |
-			uint64(s[i+4])<<32 | uint64(s[i+5])<<40 | uint64(s[i+6])<<48 | uint64(s[i+7])<<56
-		// a continuation byte is 10xxxxxx: bit 7 set, bit 6 not
-		c := b >> 7 & (^b >> 6) & 0x0101010101010101
-		n -= int(c * 0x0101010101010101 >> 56)
+	for len(s) >= 64 {
+		a, b, c, d := word(s), word(s[8:]), word(s[16:]), word(s[24:])
+		e, f, g, h := word(s[32:]), word(s[40:]), word(s[48:]), word(s[56:])
+		if (a|b|c|d|e|f|g|h)&high != 0 {
+			n -= bits.OnesCount64(continuation(a) | continuation(b)>>1 | continuation(c)>>2 | continuation(d)>>3 |
+				continuation(e)>>4 | continuation(f)>>5 | continuation(g)>>6 | continuation(h)>>7)
+		}
+		s = s[64:]
 	}
-	for ; i < len(s); i++ {
+	for i := 0; i < len(s); i++ {
 		if s[i]&0xc0 == 0x80 {
 			n--
 		}
 	}
 	return int64(n)
+}
+
+// continuation marks with bit 7 the bytes of w that go on with a character: 10xxxxxx.
+func continuation(w uint64) uint64 { return w & (^w << 1) & 0x8080808080808080 }
+
+func word(s string) uint64 {
+	_ = s[7]
+	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 | uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
 }

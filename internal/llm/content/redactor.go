@@ -56,7 +56,7 @@ func (r *Redactor) addPlaces() {
 		placeStatus:     {verb: verbContent, class: ClassError, noLength: true},
 		placeSpanName:   {verb: verbName, class: ClassName},
 		placeEventName:  {verb: verbName, class: ClassName},
-		placeBody:       {verb: verbContent, class: ClassMessage, lengthKey: placeBody + lengthSuffix},
+		placeBody:       {verb: verbContent, class: ClassMessage, keys: newMeasureKeys(placeBody)},
 		placeLogEvent:   {verb: verbName, class: ClassName},
 		placeScope:      {verb: verbName, class: ClassName},
 		placeTraceState: {verb: verbLabel, class: ClassMetadata},
@@ -71,7 +71,7 @@ func (t *table) configure(cfg Config) {
 		if old, ok := t.exact[key]; ok {
 			return *old
 		}
-		return rule{verb: verbContent, class: ClassUnknown, lengthKey: key + lengthSuffix}
+		return rule{verb: verbContent, class: ClassUnknown, keys: newMeasureKeys(key)}
 	}
 	force := func(key string, change func(*rule)) {
 		n := ruleFor(key)

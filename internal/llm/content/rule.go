@@ -39,8 +39,15 @@ type rule struct {
 	forced bool
 	// noLength: `<key>.length` is not written, because the key itself may be what a user typed.
 	noLength bool
-	// lengthKey is key + ".length", made once for keys of the tables.
-	lengthKey string
+	// keys under which a redaction leaves its measures, made once for keys of the tables.
+	keys *measureKeys
+}
+
+// measureKeys are the keys under which a redaction leaves what it knows about a text.
+type measureKeys struct{ length, count, roles, types string }
+
+func newMeasureKeys(key string) *measureKeys {
+	return &measureKeys{key + lengthSuffix, key + countSuffix, key + rolesSuffix, key + typesSuffix}
 }
 
 // prefixRule covers the keys that begin with prefix. Structural leaves of content prefixes (role, type, finish reason, tool

@@ -47,7 +47,8 @@ func isSecretKey(key string) bool {
 		case c >= 'A' && c <= 'Z':
 			c |= 0x20
 		case c >= 'a' && c <= 'z':
-		case c >= '0' && c <= '9' && n == 0, c == '_', c == '-', c == '.', c == ' ', c == ':', c == '"', c == '\'':
+		case c >= '0' && c <= '9' && n > 0: // a digit within: another word
+		default:
 			continue
 		}
 		buf[n] = c
@@ -121,12 +122,11 @@ func scrubSecrets(s string) (string, bool) {
 			// quotes (escaped ones too), then ':' or '=', then quotes and spaces, then the value up to the next quote or separator
 			sep := skipBytes(s, end, `"'\ `)
 			if sep < len(s) && (s[sep] == ':' || s[sep] == '=') {
-				from := skipBytes(s, sep+1, `"'\ `)
-				if strings.HasPrefix(s[from:], secretMark) {
-					end = from + len(secretMark)
+				from := skipBytes(s, sep+1, `["'\ `)
+				if strings.HasPrefix(s[from-1:], secretMark) {
+					end = from - 1 + len(secretMark)
 					break
 				}
-				from = skipBytes(s, from, `["'\ `)
 				if to := secretEnd(s, from); to > from {
 					if s[end] == '"' && strings.IndexByte(`"'`, s[from-1]) < 0 {
 						out = append(append(out, s[done:from]...), "null"...) // a JSON number or constant

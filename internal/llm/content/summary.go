@@ -7,6 +7,12 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 )
 
+// maxQuotes and maxEscaped bound the work of summing up one JSON text: some seventy messages, and little quoting within.
+const (
+	maxQuotes  = 1024
+	maxEscaped = 128
+)
+
 // maxRoles bounds the roles that are written down for one value; the count goes on.
 const maxRoles = 32
 
@@ -51,36 +57,65 @@ func (s *summary) field(key, value string) {
 	}
 }
 
-// json finds roles and types in JSON text without parsing it: inside a JSON string a quote is written \", so the bytes
-// "role" with both quotes bare can only be a token of their own. The values are checked against the closed sets.
+// json finds roles and types in JSON text without parsing it: it goes from quote to quote, so a string costs no more than
+// finding its end, and looks at what follows a string "role" or "type" outside of strings. The values are checked against the
+// closed sets. A text with more than maxEscaped quotes inside its strings, or maxQuotes around them, is not summed up at all:
+// half a count would be a wrong one.
 func (s *summary) json(text string) {
 	if len(text) == 0 || text[0] != '[' && text[0] != '{' {
 		return
 	}
-	for _, key := range [2]string{`"role"`, `"type"`} {
-		for rest := text; ; {
-			i := strings.Index(rest, key)
-			if i < 0 {
-				break
+	before := *s
+	start, key := -1, "" // of the string that is open; the key whose value comes next
+	for i, quotes, escaped := 0, 0, 0; ; {
+		j := strings.IndexByte(text[i:], '"')
+		if j < 0 {
+			return
+		}
+		j += i
+		i = j + 1
+		switch {
+		case start < 0:
+			if quotes += 2; quotes > maxQuotes {
+				*s = before
+				return
 			}
-			rest = rest[i+len(key):]
-			if j := skipBytes(rest, 0, " \n\t:"); j < len(rest) && rest[j] == '"' {
-				value := rest[j+1:]
-				if k := strings.IndexByte(value[:min(len(value), 48)], '"'); k > 0 {
-					s.field(key[1:5], value[:k])
+			start = i
+		case text[j-1] == '\\' && isEscaped(text[start:j]):
+			if escaped++; escaped > maxEscaped {
+				*s = before
+				return
+			}
+		case key != "":
+			s.field(key, text[start:j])
+			start, key = -1, ""
+		default:
+			if word := text[start:j]; word == "role" || word == "type" {
+				if v := skipBytes(text, i, " \n\t:"); v < len(text) && text[v] == '"' && v > i {
+					key = word
 				}
 			}
+			start = -1
 		}
 	}
 }
 
-func (s *summary) write(m pcommon.Map, key string) {
+// isEscaped reports whether what follows s in a JSON string is escaped: s ends in an odd number of backslashes.
+func isEscaped(s string) bool {
+	n := len(s)
+	for n > 0 && s[n-1] == '\\' {
+		n--
+	}
+	return (len(s)-n)%2 == 1
+}
+
+func (s *summary) write(m pcommon.Map, keys *measureKeys) {
 	if s.count > 0 {
-		m.PutInt(key+countSuffix, s.count)
-		putStrings(m, key+rolesSuffix, s.roles)
+		m.PutInt(keys.count, s.count)
+		putStrings(m, keys.roles, s.roles)
 	}
 	if len(s.types) > 0 {
-		putStrings(m, key+typesSuffix, s.types)
+		putStrings(m, keys.types, s.types)
 	}
 }
 

@@ -186,3 +186,43 @@ func TestSafeKeysDoNotCarryText(t *testing.T) {
 		}
 	}
 }
+
+// TestAlmostSafe: values that come close to the shape of a safe key, and keys that come close to a safe key.
+func TestAlmostSafe(t *testing.T) {
+	for key, v := range map[string]any{
+		"gen_ai.response.finish_reasons":         "becauseTheUserWantedToKnowAboutTheDiagnosisOfHim",
+		"gen_ai.response.finish_reason":          "stop it now",
+		"llm.finish_reason":                      "room-101",
+		"gen_ai.input.messages.roles":            []any{"user", "diagnosis"},
+		"gen_ai.input.messages.types":            "diagnosis",
+		"gen_ai.input.messages.length":           "diagnosis",
+		"traceloop.association.properties.role":  "diagnosis",
+		"gen_ai.tool.call.arguments.type":        "diagnosis",
+		"gen_ai.prompt.0.arguments.role":         "diagnosis",
+		"gen_ai.prompt.0.name":                   "diagnosis",
+		"gen_ai.prompt.0.role":                   "Diagnosis",
+		"gen_ai.usage.raw":                       `{"prompt_tokens": "diagnosis"}`,
+		"gen_ai.usage.details":                   `{"the diagnosis": 1}`,
+		"gen_ai.usage.input_tokens":              "diagnosis",
+		"langfuse.observation.usage_details":     `{"input": 1} diagnosis`,
+		"mlflow.spanType":                        `"a diagnosis"`,
+		"gen_ai.latency.e2e":                     []any{"diagnosis"},
+		"llmspan.note":                           "two lines\nof diagnosis",
+		"user.question":                          "diagnosis",
+		"gen_ai.request.encoding_formats":        []any{"float", map[string]any{"x": "diagnosis"}},
+		"app.greeting_count":                     "this is a diagnosis",
+		"process.environment_variable.DIAGNOSIS": "diagnosis",
+		"k8s.pod.annotation.note":                `{"diagnosis":1}`,
+		"container.command_args":                 []any{"diagnosis"},
+		"service.name":                           "diagnosis of what ails my neighbour and his dog",
+	} {
+		var f Facts
+		got := redactAttribute(t, redactor(t, Config{}), key, v, &f)
+		for k, out := range got.All() {
+			if k != key+lengthSuffix {
+				assert.NotContains(t, strings.ToLower(out.AsString()), "diagnosis", k)
+			}
+		}
+		assert.EqualValues(t, 1, f.Total(), key)
+	}
+}

@@ -31,17 +31,23 @@ func (t *transform) replace(s string) string {
 	if t.mode == ModeHash {
 		return t.w.r.hash.text(s)
 	}
-	if isBlob(s) {
+	// Credentials go first; those that a plain cut would split are seen whole because the cut for the scan is later.
+	limit := t.w.r.maxLength
+	head := s[:runeOffset(s, limit)]
+	head = strings.ToValidUTF8(s[:min(len(s), len(head)+256)], "")
+	if isBlob(head) {
 		return blobMark
 	}
-	// Credentials go first; those that a plain cut would split are seen whole because the cut for the scan is later.
-	max := t.w.r.maxLength
-	head := s[:runeOffset(s, max)]
-	if more := min(len(s), len(head)+256); more > len(head) {
-		head = s[:more]
-	}
 	head, _ = scrubSecrets(head)
-	return strings.ToValidUTF8(head[:runeOffset(head, max)], "")
+	return head[:runeOffset(head, limit)]
+}
+
+// need is how many bytes of a text are enough to make its replacement from.
+func (t *transform) need() int {
+	if t.mode == ModeHash {
+		return wholeText
+	}
+	return utf8.UTFMax*(t.w.r.maxLength+1) + 512 // characters to cut at, the margin for credentials, and what tells a blob
 }
 
 // value transforms v in place. opaque: v stands in a part of a message where every key is the user's. ofTool: v's name is a tool's.

@@ -10,10 +10,11 @@ import (
 func TestURLs(t *testing.T) {
 	for in, want := range map[string]string{
 		"http://127.0.0.1:8000/v1/chat/completions": "http://127.0.0.1:8000/v1/chat/completions",
-		"/v1/models":      "/v1/models",
-		"/v1/{path:path}": "/v1/{path:path}",
-		"10.0.0.7":        "10.0.0.7",
-		"[::1]:8000":      "[::1]:8000",
+		"/v1/models":                 "/v1/models",
+		"https://h.example/a#secret": "https://h.example/a",
+		"/v1/{path:path}":            "/v1/{path:path}",
+		"10.0.0.7":                   "10.0.0.7",
+		"[::1]:8000":                 "[::1]:8000",
 		"https://h.example/s?q=my%20secret&page=2#x": "https://h.example/s?q=&page=",
 		"/s?just text":                          "/s",
 		"?q=secret":                             "?q=",

@@ -1,8 +1,6 @@
 package content
 
 import (
-	"strings"
-
 	"go.opentelemetry.io/collector/pdata/pcommon"
 )
 
@@ -33,6 +31,7 @@ type walk struct {
 	seen     []string  // texts of the span at hand
 	models   [2]string // and models: a name may repeat them
 	searches int
+	counted  int // values redacted so far
 }
 
 // walk takes a walk from the pool; done gives it back.
@@ -56,13 +55,14 @@ func (w *walk) done() {
 
 // measure is what is left of one text: attributes to write once the walk over the set is done.
 type measure struct {
-	key    string // with ".length"
+	keys   *measureKeys
 	length int64
 	sum    summary
 }
 
 func (w *walk) count(c Class, key string) {
 	w.f.count(c)
+	w.counted++
 	if w.rep != nil {
 		w.rep.add(w.signal, w.place, c, key, w.r.keys)
 	}
@@ -84,10 +84,10 @@ func (w *walk) flush(m pcommon.Map) {
 	m.EnsureCapacity(m.Len() + len(w.measures))
 	for i := range w.measures {
 		x := &w.measures[i]
-		if _, ok := m.Get(x.key); !ok {
-			m.PutInt(x.key, x.length)
+		if _, ok := m.Get(x.keys.length); !ok {
+			m.PutInt(x.keys.length, x.length)
 		}
-		x.sum.write(m, strings.TrimSuffix(x.key, lengthSuffix))
+		x.sum.write(m, x.keys)
 		*x = measure{}
 	}
 	w.measures = w.measures[:0]

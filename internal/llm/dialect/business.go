@@ -56,6 +56,7 @@ var businessKeys = map[string]spelling{
 	names.ColdStart:         {fieldOwnColdStart, 0},
 	names.Oversize:          {fieldOwnOversize, 0},
 	names.Wasted:            {fieldOwnWasted, 0},
+	names.Part:              {fieldOwnPart, 0},
 	names.DimensionsDefault: {fieldOwnDefaults, 0},
 }
 
@@ -82,6 +83,10 @@ func (s *source) business(r *request.Request) {
 		}
 	}
 	if r.LayerOnly {
+		return
+	}
+	if s.flag(fieldOwnPart) {
+		r.Part, r.LayerOnly = true, true
 		return
 	}
 	r.Outcome = request.ParseOutcome(s.text(fieldOwnOutcome))
@@ -138,6 +143,9 @@ func WriteBusiness(r *request.Request, a pcommon.Map) {
 		}
 	}
 	putWords(a, names.DimensionsDefault, defaults)
+	if r.Part {
+		a.PutBool(names.Part, true)
+	}
 	if r.LayerOnly {
 		return
 	}

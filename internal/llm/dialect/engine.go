@@ -11,10 +11,15 @@ const (
 	slackRatio   = 0.02
 )
 
+// longest is the longest time that is believed of a span, in seconds.
+func longest(r *request.Request) float64 {
+	return min(r.Duration()*(1+slackRatio)+slackSeconds, maxSeconds)
+}
+
 // engineTimes reads the latency attributes of vLLM and SGLang and rejects what cannot be true: a negative time, one longer than its
 // span (milliseconds under a name in seconds end here too), a first token after the end.
 func (s *source) engineTimes(r *request.Request) {
-	limit := r.Duration()*(1+slackRatio) + slackSeconds
+	limit := longest(r)
 	if s.has(fieldE2E) {
 		// Milliseconds throughout: the short ones among them would pass for seconds.
 		if d, ok := number(s.values[fieldE2E]); ok && d > limit && d/1000 <= limit {
@@ -61,15 +66,16 @@ func (s *source) seconds(r *request.Request, f field, name string, limit float64
 	return request.Some(d)
 }
 
-// fillEngine derives what an engine's own figures imply: for V0, which states neither prefill nor decode,
-// prefill = TTFT − queue and decode = e2e − TTFT with admission inside queue; for V1, admission = TTFT − queue − prefill.
-func fillEngine(r *request.Request) {
+// Complete derives what an engine's own figures imply: for V0, which states neither prefill nor decode,
+// prefill = TTFT − queue and decode = e2e − TTFT with admission inside queue; for V1, admission = TTFT − queue − prefill. A reader that
+// learns a figure from elsewhere than the request's span calls it again.
+func Complete(r *request.Request) {
 	if !r.TTFT.Known {
 		return
 	}
 	switch {
 	case r.Prefill.Known && r.Queue.Known:
-		r.Admission = admission(r, r.TTFT.Value-r.Queue.Value-r.Prefill.Value)
+		r.Admission = admission(r, r.TTFT.Value-r.Queue.Value-r.KVTransfer.Or(0)-r.Prefill.Value)
 	case r.Prefill.Known && r.PrefillHasQueue:
 		r.Admission = admission(r, r.TTFT.Value-r.Prefill.Value)
 	case r.Queue.Known && !r.Prefill.Known && !rejected(r, "prefill"):

@@ -69,6 +69,18 @@ func TestEngineFigures(t *testing.T) {
 	}
 }
 
+// A span that was never started is half a century long: no figure is believed for that.
+func TestFiguresOfASpanWithoutAStart(t *testing.T) {
+	s := newSpan(t, ptrace.SpanKindServer, "llm_request", with(v1, attrs{"gen_ai.latency.time_to_first_token": 9e8}))
+	s.SetStartTimestamp(0)
+	s.SetEndTimestamp(1_700_000_000_000_000_000)
+	r := mustRead(t, s)
+	assert.Equal(t, []string{"ttft"}, r.Invalid)
+
+	s.SetStartTimestamp(2_000_000_000_000_000_000) // after its end
+	assert.ElementsMatch(t, []string{"e2e", "ttft", "queue", "prefill", "decode"}, mustRead(t, s).Invalid)
+}
+
 func TestTokenCounts(t *testing.T) {
 	tok := func(n int64) request.Tokens { return request.Some(n) }
 	none := request.Tokens{}
@@ -157,9 +169,17 @@ func TestVLLM(t *testing.T) {
 		assert.False(t, r.OwnStages || r.NoFirstToken || r.Beam || r.LayerOnly)
 	})
 	t.Run("a beam by its id", func(t *testing.T) {
-		r := mustRead(t, newSpan(t, ptrace.SpanKindServer, "llm_request", with(v1, attrs{"gen_ai.request.id": "chatcmpl-a8-b4-beam-0"})))
+		r := mustRead(t, newSpan(t, ptrace.SpanKindServer, "llm_request", with(v1, attrs{
+			"gen_ai.request.id": "chatcmpl-a8-b4f20bac359a5670-beam-0", "gen_ai.usage.completion_tokens": 1,
+		})))
 		assert.True(t, r.Beam)
 		assert.Equal(t, "chat", r.Operation)
+		assert.False(t, mustRead(t, newSpan(t, ptrace.SpanKindServer, "llm_request", with(v1, attrs{
+			"gen_ai.request.id": "chatcmpl-a8-b4f20bac359a5670-beam-0",
+		}))).Beam, "46 tokens are not one step")
+		assert.False(t, mustRead(t, newSpan(t, ptrace.SpanKindServer, "llm_request", with(v1, attrs{
+			"gen_ai.request.id": "chatcmpl-laser-beam-0", "gen_ai.usage.completion_tokens": 1,
+		}))).Beam, "an id that a caller chose")
 	})
 	t.Run("failed before its first output", func(t *testing.T) {
 		r := mustRead(t, newSpan(t, ptrace.SpanKindServer, "llm_request", with(v1, attrs{
@@ -314,9 +334,13 @@ func TestIDs(t *testing.T) {
 		{"embd-X-1", "embd-X", "embd-X-1", "embeddings"},
 		{"chatcmpl-X-1", "chatcmpl-X-1", "chatcmpl-X-1", "chat"},
 		{"resp_1", "resp_1", "resp_1", "chat"},
-		{"chatcmpl-a8-b4f2-beam-0", "chatcmpl-a8", "chatcmpl-a8", "chat"},
-		{"cmpl-a8-0-b4f2-beam-1", "cmpl-a8-0", "cmpl-a8-0", "text_completion"},
-		{"-beam-0", "", "", ""},
+		{"chatcmpl-a8-b4f20bac359a5670-beam-0", "chatcmpl-a8", "chatcmpl-a8", "chat"},
+		{"cmpl-a8-0-b4f20bac359a5670-beam-12", "cmpl-a8-0", "cmpl-a8-0", "text_completion"},
+		{"chatcmpl-x-beam-run-7", "chatcmpl-x-beam-run-7", "chatcmpl-x-beam-run-7", "chat"}, // chosen by a caller
+		{"chatcmpl-laser-beam-7", "chatcmpl-laser-beam-7", "chatcmpl-laser-beam-7", "chat"},
+		{"chatcmpl-b4f20bac359a5670-beam-", "chatcmpl-b4f20bac359a5670-beam-", "chatcmpl-b4f20bac359a5670-beam-", "chat"},
+		{"-b4f20bac359a5670-beam-0", "-b4f20bac359a5670-beam-0", "-b4f20bac359a5670-beam-0", ""},
+		{"-beam-0", "-beam-0", "-beam-0", ""},
 		{"0_", "", "", ""}, // no id is left
 		{"7", "7", "7", ""},
 		{"a", "a", "a", ""},

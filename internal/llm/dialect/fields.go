@@ -104,6 +104,7 @@ const (
 	fieldOwnColdStart
 	fieldOwnOversize
 	fieldOwnWasted
+	fieldOwnPart
 	fieldOwnDefaults
 
 	// What a source says that a request costs.

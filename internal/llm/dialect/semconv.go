@@ -91,7 +91,7 @@ func recogniseSemconv(s *source, r *request.Request) verdict {
 // clientTimes reads a measured first chunk at a client or gateway. The times of a client are the user's, so they go to UserTTFT; the
 // engine's vantage is left to the engine.
 func (s *source) clientTimes(r *request.Request) {
-	limit := r.Duration()*(1+slackRatio) + slackSeconds
+	limit := longest(r)
 	switch {
 	case s.has(fieldFirstChunkSeconds):
 		r.UserTTFT = s.seconds(r, fieldFirstChunkSeconds, "user.ttft", limit)

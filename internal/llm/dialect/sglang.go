@@ -38,7 +38,7 @@ func recogniseSGLang(s *source, r *request.Request) verdict {
 	r.PrefillHasQueue = true
 	r.OwnStages = true
 	s.engineTimes(r)
-	fillEngine(r)
+	Complete(r)
 	if r.Model == "" {
 		r.Model = r.ResponseModel
 	}

@@ -37,9 +37,11 @@ func recogniseVLLM(s *source, r *request.Request) verdict {
 	r.Layer = request.LayerEngine
 	s.common(r)
 	s.engineTimes(r)
-	fillEngine(r)
+	Complete(r)
 	r.Provider = "vllm"
-	r.Beam = strings.Contains(r.RequestID, beamMark)
+	if _, ok := stripBeam(stripSequence(r.RequestID)); ok {
+		r.Beam = r.OutputTokens.Or(1) <= 1 // a step generates one token
+	}
 	if r.Operation == "" {
 		r.Operation = operationOfID(r.RequestID)
 	}
@@ -63,6 +65,25 @@ func recogniseVLLM(s *source, r *request.Request) verdict {
 
 // beamMark stands in the request id of every step of a beam search.
 const beamMark = "-beam-"
+
+// stripBeam removes what vLLM puts behind the id of a call for each beam and step: a hash in hexadecimal digits, the mark, the number of
+// the beam. An id that a caller has chosen may well have "beam" in it, and is no beam for that.
+func stripBeam(id string) (call string, ok bool) {
+	i := strings.LastIndex(id, beamMark)
+	if i < 0 || !all(id[i+len(beamMark):], "0123456789", 1) {
+		return id, false
+	}
+	j := strings.LastIndexByte(id[:i], '-')
+	if j <= 0 || !all(id[j+1:i], "0123456789abcdef", 8) {
+		return id, false
+	}
+	return id[:j], true
+}
+
+// all tells whether s has at least n characters, each of them in set.
+func all(s, set string, n int) bool {
+	return len(s) >= n && strings.Trim(s, set) == ""
+}
 
 // operationOfID is the operation that vLLM's id prefix tells, "" when it tells none.
 func operationOfID(id string) string {
@@ -95,27 +116,16 @@ func stripSequence(id string) string {
 // PromptID is the same with the number of the prompt kept: sequences of one prompt share it.
 func BaseID(id string) (base, promptID string) {
 	id = stripSequence(id)
-	if i := strings.Index(id, beamMark); i >= 0 {
-		base = id[:i]
-		if j := strings.LastIndexByte(base, '-'); j >= 0 {
-			base = base[:j]
-		}
-		return base, base
+	if call, ok := stripBeam(id); ok {
+		return call, call
 	}
 	for _, p := range [...]string{"cmpl-", "embd-"} {
 		if !strings.HasPrefix(id, p) {
 			continue
 		}
-		j := strings.LastIndexByte(id, '-')
-		if j <= len(p) || j == len(id)-1 {
-			break
+		if j := strings.LastIndexByte(id, '-'); j > len(p) && all(id[j+1:], "0123456789", 1) {
+			return id[:j], id
 		}
-		for _, c := range id[j+1:] {
-			if c < '0' || c > '9' {
-				return id, id
-			}
-		}
-		return id[:j], id
 	}
 	return id, id
 }

@@ -31,6 +31,8 @@ func charge(r *request.Request, first bool) Charge {
 func (g *group) price(l *Logical) {
 	switch {
 	case g.charged:
+	case l.Reported && g.under != nil:
+		g.charged = true // with the layer
 	case l.Reported && l.First:
 		g.charged = true
 		l.Charge = Charge{Amount: l.Cost.Value, Currency: l.Currency, Known: true}

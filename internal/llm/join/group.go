@@ -1,6 +1,8 @@
 package join
 
 import (
+	"time"
+
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/otelcol-llm/otelcol-llm/internal/llm/cost"
@@ -13,22 +15,26 @@ import (
 //	n > 1            n spans of one prompt       input once, output summed         same id (before vLLM 0.14: 0_X, 1_X, …)
 //	several prompts  a span for each prompt      input and output summed           cmpl-X-0, cmpl-X-1, … or embd-X-…
 //	beam search      a span for a beam and step  input of the first, steps × beams X-<hash>-beam-0, …
+//	disaggregated    two spans of one id, under      input once, output of the     same id; the prefill side was asked for one token
+//	                 different parents               decode side
 //
 // Both first kinds may be mixed: input counts once for each prompt id.
 type group struct {
-	trace  *trace
-	parent pcommon.SpanID // of the sequences; the span itself for a root
-	root   bool
-	base   string
-	id     string // base when it is an id that a client can have read, else ""
-	kind   groupKind
-	ident  *identity
+	groupKey
+	trace *trace
+	root  bool
+	start pcommon.Timestamp // of a root's first sequence
+	id    string            // base when it is an id that a client can have read, else ""
+	ident *identity
 
 	merged  request.Request
 	spans   int
 	prompts map[string]promptTokens
 	inputs  parts
 	outputs parts
+	// prefills are the outputs of spans that look like the prefill side of a disaggregated pair; decodes is the number of the others.
+	prefills parts
+	decodes  int
 	// width is the number of beams at each prompt length.
 	width    map[int64]int64
 	maxWidth int64
@@ -39,18 +45,29 @@ type group struct {
 	issues  request.Flags
 	charged bool
 
+	// waiting is the number of spans of a beam search that wait for its end; touched is when the last one came.
+	waiting int
+	touched time.Time
+
 	dirty    bool
 	settled  bool
+	retry    bool   // another attempt at its call was counted
 	under    *outer // a request that was counted before this engine's span came
 	reported totals
 }
 
-type groupKind uint8
+// groupKey tells the calls of a trace apart.
+type groupKey struct {
+	parent pcommon.SpanID // of the sequences; the span itself for a root
+	base   string
+	beam   bool
+}
 
-const (
-	kindSequences groupKind = iota
-	kindBeam
-)
+// rootKey tells calls apart whose sequences are traces of their own.
+type rootKey struct {
+	id    string
+	start pcommon.Timestamp
+}
 
 type promptTokens struct{ input, cached request.Tokens }
 
@@ -93,42 +110,77 @@ func (j *Joiner) group(t *trace, r *request.Request) *group {
 			base, id = string(r.SpanID[:]), ""
 		}
 	}
-	for _, g := range t.groups {
-		if g.parent == parent && g.base == base {
+	k := groupKey{parent, base, r.Beam}
+	if g, ok := t.byKey[k]; ok {
+		return g
+	}
+	if g := t.pair(id, r); g != nil {
+		return g
+	}
+	root := r.ParentID.IsEmpty() && id != "" && !r.Beam
+	if root {
+		// Without a caller's trace each of n sequences is a trace of its own; they share the id and the instant of their arrival.
+		if g, ok := j.roots[rootKey{id, r.Start}]; ok {
 			return g
 		}
 	}
-	if r.ParentID.IsEmpty() && id != "" {
-		// Without a caller's trace each of n sequences is a trace of its own; they share the id and the instant of their arrival.
-		if i, ok := j.byID[id]; ok {
-			for _, g := range i.groups {
-				if g.root && g.merged.Start == r.Start {
-					return g
-				}
-			}
-		}
+	g := &group{groupKey: k, trace: t, id: id, root: root, start: r.Start}
+	if root {
+		j.roots[rootKey{id, r.Start}] = g
 	}
-	g := &group{trace: t, parent: parent, base: base, id: id, root: r.ParentID.IsEmpty()}
-	if r.Beam {
-		g.kind = kindBeam
+	if t.byKey == nil {
+		t.byKey = map[groupKey]*group{}
 	}
+	t.byKey[k] = g
 	t.groups = append(t.groups, g)
-	if i := j.identify(id); i != nil {
-		i.groups = append(i.groups, g)
-		g.ident = i
+	if g.beam {
+		t.beams = append(t.beams, g)
+	}
+	if g.ident = j.identify(id); g.ident != nil {
+		g.ident.addGroup(g)
 	}
 	return g
 }
 
+// prefillSide tells a span that can be the prefill of a request whose decode runs on another engine: it was asked for one token.
+func prefillSide(r *request.Request) bool {
+	return r.Dialect == "vllm" && r.MaxTokens == 1 && r.OutputTokens.Or(0) <= 1 && !r.Beam
+}
+
+// pair is the group of the other side of a disaggregated request: the same id in the same trace, under another parent, where one of the
+// two was asked for one token and the other was not.
+func (t *trace) pair(id string, r *request.Request) *group {
+	if id == "" || r.Dialect != "vllm" || r.Beam {
+		return nil
+	}
+	for _, g := range t.groups {
+		if g.id == id && !g.beam && prefillSide(r) != (g.decodes == 0) {
+			return g
+		}
+	}
+	return nil
+}
+
 // add takes one engine span.
 func (g *group) add(r *request.Request) {
-	if g.spans == 0 {
+	switch {
+	case g.spans == 0:
 		g.merged = *r
-	} else {
+	case g.decodes == 0 && !prefillSide(r):
+		// The side that answered speaks for the request; the prefill has it begin.
+		before := g.merged
+		g.merged = *r
+		inherit(&g.merged, &before)
+		g.merged.Start = min(g.merged.Start, before.Start)
+		g.tpot = request.Seconds{}
+	case g.decodes > 0 && prefillSide(r):
+		inherit(&g.merged, r)
+		g.merged.Start = min(g.merged.Start, r.Start)
+	default:
 		merge(&g.merged, r)
 	}
 	g.spans++
-	if !g.tpot.Known {
+	if !g.tpot.Known && (g.decodes == 0 || !prefillSide(r)) {
 		g.tpot = r.TPOT()
 	}
 	_, prompt := dialect.BaseID(r.RequestID)
@@ -141,12 +193,17 @@ func (g *group) add(r *request.Request) {
 		if g.prompts == nil {
 			g.prompts = make(map[string]promptTokens, 1)
 		}
-		if old, ok := g.prompts[prompt]; !ok || !old.input.Known {
-			g.prompts[prompt] = promptTokens{r.InputTokens, r.CachedTokens}
-		}
+		// Sequences of one prompt say the same. Were they not to, the most is what does not depend on which comes first.
+		old := g.prompts[prompt]
+		g.prompts[prompt] = promptTokens{most(old.input, r.InputTokens), most(old.cached, r.CachedTokens)}
 	}
-	g.outputs.add(r.OutputTokens)
-	if g.kind == kindBeam && r.InputTokens.Known {
+	if prefillSide(r) {
+		g.prefills.add(r.OutputTokens)
+	} else {
+		g.decodes++
+		g.outputs.add(r.OutputTokens)
+	}
+	if g.beam && r.InputTokens.Known {
 		if g.width == nil {
 			g.width = map[int64]int64{}
 		}
@@ -165,9 +222,9 @@ func Usage(spans []*request.Request) cost.Usage {
 	var g group
 	for i, r := range spans {
 		if i == 0 {
-			g.base = baseOf(r)
-			if r.Beam {
-				g.kind = kindBeam
+			g.groupKey = groupKey{base: baseOf(r), beam: r.Beam}
+			if r.Dialect == "sglang" && r.Sequences > 1 {
+				g.base = "n"
 			}
 		}
 		g.add(r)
@@ -179,7 +236,7 @@ func Usage(spans []*request.Request) cost.Usage {
 }
 
 func (g *group) totals() totals {
-	if g.kind == kindBeam {
+	if g.beam {
 		return totals{input: g.minInput, output: request.Some(int64(len(g.width)) * g.maxWidth)}
 	}
 	in, cached := g.inputs, parts{}
@@ -187,8 +244,12 @@ func (g *group) totals() totals {
 		in.add(p.input)
 		cached.add(p.cached)
 	}
+	output := g.outputs
+	if g.decodes == 0 {
+		output = g.prefills
+	}
 	return totals{
-		input: in.tokens(), output: g.outputs.tokens(), cached: cached.tokens(),
+		input: in.tokens(), output: output.tokens(), cached: cached.tokens(),
 		reasoning: g.merged.ReasoningTokens, written: g.merged.CacheWriteToken,
 	}
 }
@@ -197,7 +258,7 @@ func (g *group) totals() totals {
 func (j *Joiner) settleGroup(g *group) Logical {
 	g.dirty = false
 	all := g.totals()
-	l := Logical{Request: g.merged, Sequences: g.spans, TPOT: g.tpot, First: !g.settled && g.under == nil}
+	l := Logical{Request: g.merged, Sequences: g.spans, TPOT: g.tpot, First: !g.settled && g.under == nil && !g.retry}
 	if g.under != nil && g.under.tokensCounted {
 		// The layer above was counted with its own figures, because this span came late.
 		all = totals{}
@@ -217,7 +278,14 @@ func (j *Joiner) settleGroup(g *group) Logical {
 	return l
 }
 
-// gain is by how much a total grew; a total that shrank (the steps of a beam search out of order) adds nothing.
+func most(a, b request.Tokens) request.Tokens {
+	if !a.Known || (b.Known && b.Value > a.Value) {
+		return b
+	}
+	return a
+}
+
+// gain is by how much a total grew; a total that shrank (a step of a beam search that came after its end) adds nothing.
 func gain(now, before request.Tokens) request.Tokens {
 	if !now.Known {
 		return request.Tokens{}
@@ -278,4 +346,10 @@ func inherit(r, o *request.Request) {
 		r.Reject(n)
 	}
 	r.Business.Inherit(&o.Business)
+}
+
+// baseOf is the id of the call that an engine's span belongs to, under which the layers of a request meet.
+func baseOf(r *request.Request) string {
+	base, _ := dialect.BaseID(r.RequestID)
+	return base
 }

@@ -6,7 +6,6 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
-	"github.com/otelcol-llm/otelcol-llm/internal/llm/dialect"
 	"github.com/otelcol-llm/otelcol-llm/internal/llm/request"
 )
 
@@ -70,6 +69,9 @@ type Joiner struct {
 	byID map[string]*identity
 	// notes are what layers told of requests that were counted before, since the last batch.
 	notes []Logical
+
+	// roots are the calls that have no parent.
+	roots map[rootKey]*group
 	// joined are the services whose requests were seen to reach an engine.
 	joined map[string]struct{}
 }
@@ -87,6 +89,9 @@ type node struct {
 	key
 	parent pcommon.SpanID
 	outer  *outer // a client's or gateway's request span
+	call   bool   // a layer that stands around one call, request span or plain
+	// answered: an engine's call below it was counted for it.
+	answered bool
 }
 
 // trace is what is remembered of one trace.
@@ -97,21 +102,18 @@ type trace struct {
 	elem    *list.Element
 	nodes   []*node
 	outers  []*outer
+	byID    map[string][]*outer
 	groups  []*group
-}
-
-// identity is what is known under one response id. An id need not be unique: a caller, a proxy or a stub may send a constant.
-type identity struct {
-	groups []*group
-	outers []*outer
-	refs   int
+	byKey   map[groupKey]*group
+	beams   []*group
+	waiting int // spans that wait
 }
 
 // New returns an empty joiner.
 func New(cfg Config) *Joiner {
 	return &Joiner{
 		cfg: cfg, nodes: map[key]*node{}, traces: map[pcommon.TraceID]*trace{}, order: list.New(), byID: map[string]*identity{},
-		joined: map[string]struct{}{},
+		roots: map[rootKey]*group{}, joined: map[string]struct{}{},
 	}
 }
 
@@ -138,16 +140,24 @@ func (j *Joiner) Add(now time.Time, batch []Span, whole bool) Result {
 			continue
 		}
 		t := j.touch(now, s.TraceID, &touched)
-		n := &node{key: k, parent: s.ParentID}
+		n := &node{key: k, parent: s.ParentID, call: s.Request != nil && s.Request.Layer != request.LayerEngine}
 		j.nodes[k] = n
 		t.nodes = append(t.nodes, n)
 		switch r := s.Request; {
 		case r == nil || r.LayerOnly:
 		case r.Layer == request.LayerEngine:
 			res.Engines = append(res.Engines, r)
-			res.Settled++
 			g := j.group(t, r)
 			g.add(r)
+			g.touched = now
+			if g.beam {
+				// What a search was asked and what it answered is known when it is over.
+				g.waiting++
+				t.waiting++
+				j.held++
+				continue
+			}
+			res.Settled++
 			if !g.dirty {
 				g.dirty = true
 				dirty = append(dirty, g)
@@ -156,24 +166,54 @@ func (j *Joiner) Add(now time.Time, batch []Span, whole bool) Result {
 			j.hold(now, t, n, r)
 		}
 	}
-	for _, t := range touched {
-		j.absorb(t)
-	}
 	for _, g := range dirty {
+		j.take(g)
+		if whole {
+			g.retry = g.retry || !g.settled && j.attempted(g)
+		}
 		res.Requests = append(res.Requests, j.settleGroup(g))
 	}
-	res.Notes, j.notes = j.notes, nil
 	if whole {
 		for _, t := range touched {
-			j.settleOuters(t, func(*outer) bool { return true }, &res)
+			j.settleOuters(now, t, true, &res)
+			j.settleBeams(now, t, true, &res)
 		}
 	}
 	for len(j.nodes) > j.cfg.MaxSpans && j.order.Len() > 0 {
 		t := j.order.Front().Value.(*trace)
-		res.Early += t.waiting()
+		res.Early += t.waiting
 		j.drop(t, &res)
 	}
+	return j.noted(res)
+}
+
+// noted adds to a result what was noted meanwhile.
+func (j *Joiner) noted(res Result) Result {
+	res.Notes, j.notes = j.notes, nil
 	return res
+}
+
+// attempted tells whether another call of an engine was counted for the call that stands around this one: a gateway that retried, or fell
+// back. The outermost layer around a call decides. Only a whole trace shows it.
+func (j *Joiner) attempted(g *group) bool {
+	var top *node
+	k := key{g.trace.id, g.parent}
+	for start, hops := k, 0; hops < maxDepth && (hops == 0 || k != start); hops++ {
+		n, ok := j.nodes[k]
+		if !ok {
+			break
+		}
+		if n.call {
+			top = n
+		}
+		k.span = n.parent
+	}
+	if top == nil {
+		return false
+	}
+	was := top.answered
+	top.answered = true
+	return was
 }
 
 // Expire settles what has waited long enough at now, and forgets what is older.
@@ -186,19 +226,23 @@ func (j *Joiner) Expire(now time.Time) Result {
 		case age >= 2*j.cfg.Window:
 			j.drop(t, &res)
 		default:
-			j.settleOuters(t, func(o *outer) bool { return now.Sub(o.arrived) >= j.cfg.Window }, &res)
+			j.settleOuters(now, t, false, &res)
+			j.settleBeams(now, t, false, &res)
 		}
 	}
-	return res
+	return j.noted(res)
 }
 
 // Drain settles everything and forgets it.
 func (j *Joiner) Drain() Result {
 	var res Result
+	for _, t := range j.traces {
+		j.mark(t)
+	}
 	for j.order.Len() > 0 {
 		j.drop(j.order.Front().Value.(*trace), &res)
 	}
-	return res
+	return j.noted(res)
 }
 
 func (j *Joiner) touch(now time.Time, id pcommon.TraceID, touched *[]*trace) *trace {
@@ -215,51 +259,4 @@ func (j *Joiner) touch(now time.Time, id pcommon.TraceID, touched *[]*trace) *tr
 	}
 	t.touched = now
 	return t
-}
-
-// drop settles what a trace holds and forgets the trace.
-func (j *Joiner) drop(t *trace, res *Result) {
-	j.settleOuters(t, func(*outer) bool { return true }, res)
-	for _, n := range t.nodes {
-		delete(j.nodes, n.key)
-	}
-	for _, g := range t.groups {
-		j.release(g.id)
-	}
-	for _, o := range t.outers {
-		j.release(o.id)
-	}
-	j.order.Remove(t.elem)
-	delete(j.traces, t.id)
-}
-
-// identify returns what is known under an id and keeps it until release; nil for no id.
-func (j *Joiner) identify(id string) *identity {
-	if id == "" {
-		return nil
-	}
-	i, ok := j.byID[id]
-	if !ok {
-		i = &identity{}
-		j.byID[id] = i
-	}
-	i.refs++
-	return i
-}
-
-func (j *Joiner) release(id string) {
-	if i, ok := j.byID[id]; ok {
-		if i.refs--; i.refs <= 0 {
-			delete(j.byID, id)
-		}
-	}
-}
-
-// baseOf is the id under which a request's layers meet.
-func baseOf(r *request.Request) string {
-	if r.Layer == request.LayerEngine {
-		base, _ := dialect.BaseID(r.RequestID)
-		return base
-	}
-	return r.ResponseID
 }

@@ -67,8 +67,8 @@ func (m *Measurer) Engine(r *request.Request) {
 		}
 	}
 	d := r.E2E
-	if !d.Known && r.End >= r.Start {
-		d = request.Some(r.Duration())
+	if !d.Known {
+		d = r.Elapsed()
 	}
 	if d.Known {
 		m.sink.Observe(names.RequestDurationMax, r, l, d.Value, w)

@@ -112,7 +112,7 @@ var Metrics = [NumMetrics]Metric{
 	ColdStartDuration:     {"llm.cold_start.duration", "s", "Time from an engine's start to the end of its first request.", Histogram, boundsE2E, ""},
 	TokensUnknown:         {"llm.requests.tokens_unknown", "{request}", "Requests whose tokens nobody reported; they are in no token counter.", Counter, nil, "llm.status"},
 	WastedOutputTokens:    {"llm.wasted.output_tokens", "{token}", "Tokens generated for requests that failed, were cancelled or whose client had left.", Counter, nil, "llm.status, llm.reason"},
-	WastedDuration:        {"llm.wasted.duration", "s", "Engine time of requests that failed, were cancelled or whose client had left.", Counter, nil, "llm.status, llm.reason"},
+	WastedDuration:        {"llm.wasted.duration", "s", "Time spent on requests that failed, were cancelled or whose client had left: the engine's, else that of the layer that reported it.", Counter, nil, "llm.status, llm.reason"},
 }
 
 // Attributes of the metrics.

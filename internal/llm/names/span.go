@@ -65,11 +65,16 @@ const (
 	ColdStart         = "llmspan.cold_start.duration"
 	Oversize          = "llmspan.oversize"
 	Wasted            = "llmspan.wasted"
+	Part              = "llmspan.part"
 	Dimension         = "llmspan.dimension."
 	DimensionsDefault = "llmspan.dimensions.default"
 	// DimensionKept is the beginning of the keys that hold a dimension's value while its trace is held; none leaves the process.
 	DimensionKept = "llmspan.dimension_kept."
 )
+
+// SamplingMatched carries, from the arrival of a span to the decision on its trace, which sampling rules its attributes match, as bits: the
+// attribute itself may be text that is removed on arrival. It never leaves the processor.
+const SamplingMatched = "llmspan.sampling.matched"
 
 // Values of SamplingDecision.
 const (
@@ -107,6 +112,8 @@ var SpanAttributes = []Attr{
 	{RequestModel, "string", "model asked for, folded from the source's spelling"},
 	{ProviderName, "string", "provider, folded from gen_ai.system and old values"},
 	{OperationName, "string", "chat, text_completion, embeddings, …"},
+	{ResponseID, "string", "id that a client or gateway read from the answer"},
+	{FinishReasons, "string[]", "why the answer ended, folded from the source's spelling; where the source has none, the enclosing layer's"},
 	{Status, "string", "ok, error, cancelled or unknown"},
 	{Invalid, "string[]", "names of the source's figures that were rejected"},
 	{ClockSkew, "double s", "how far a layer had to be moved because hosts' clocks differ"},
@@ -128,7 +135,8 @@ var SpanAttributes = []Attr{
 	{Warmup, "bool", "one of the first requests after the engine's start"},
 	{ColdStart, "double s", "engine's start to the end of its first request, on that request"},
 	{Oversize, "bool", "more tokens than oversize_tokens"},
-	{Wasted, "bool", "an engine's work for a client that had left"},
+	{Wasted, "bool", "an engine's work for a client that had left: the gateway between them let it run on"},
+	{Part, "bool", "the layer of a request that an engine's span stands for, though the span between them is missing"},
 	{Dimension + "<name>", "string", "the value of a configured dimension"},
 	{DimensionsDefault, "string[]", "the dimensions that nothing told, so that they have their default"},
 	{Stage, "string", "on stage child spans: the stage"},

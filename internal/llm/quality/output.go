@@ -132,7 +132,10 @@ func (o *output) messageMap(m pcommon.Map) {
 		if p.Type() != pcommon.ValueTypeMap {
 			continue
 		}
-		kind, _ := p.Map().Get("type")
+		kind, ok := p.Map().Get("type")
+		if !ok {
+			continue
+		}
 		switch kind.AsString() {
 		case "text":
 			if c, ok := p.Map().Get("content"); ok {

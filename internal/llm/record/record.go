@@ -19,12 +19,15 @@ const ScopeName = "github.com/otelcol-llm/otelcol-llm/connector/llmspanconnector
 type Writer struct {
 	logs    plog.Logs
 	now     pcommon.Timestamp
-	sources map[*request.Source]plog.LogRecordSlice
+	sources map[source]plog.LogRecordSlice
 }
+
+// source is what tells the resources of records apart.
+type source struct{ service, namespace, environment string }
 
 // NewWriter returns a writer whose records are observed at now.
 func NewWriter(logs plog.Logs, now time.Time) *Writer {
-	return &Writer{logs: logs, now: pcommon.NewTimestampFromTime(now), sources: map[*request.Source]plog.LogRecordSlice{}}
+	return &Writer{logs: logs, now: pcommon.NewTimestampFromTime(now), sources: map[source]plog.LogRecordSlice{}}
 }
 
 // Write appends the record of a request: event name llm.request, timestamp its end, severity ERROR for a failure, WARN for a missed objective.
@@ -49,7 +52,8 @@ func (w *Writer) Write(q *join.Logical) {
 }
 
 func (w *Writer) slice(s *request.Source) plog.LogRecordSlice {
-	if l, ok := w.sources[s]; ok {
+	k := source{s.Service, s.Namespace, s.Environment}
+	if l, ok := w.sources[k]; ok {
 		return l
 	}
 	rl := w.logs.ResourceLogs().AppendEmpty()
@@ -62,7 +66,7 @@ func (w *Writer) slice(s *request.Source) plog.LogRecordSlice {
 	}
 	sl := rl.ScopeLogs().AppendEmpty()
 	sl.Scope().SetName(ScopeName)
-	w.sources[s] = sl.LogRecords()
+	w.sources[k] = sl.LogRecords()
 	return sl.LogRecords()
 }
 
@@ -92,8 +96,8 @@ func attributes(q *join.Logical, a pcommon.Map) {
 		a.PutInt(names.TotalTokens, r.InputTokens.Or(0)+r.OutputTokens.Or(0))
 	}
 	e2e := r.E2E
-	if !e2e.Known && r.End >= r.Start {
-		e2e = request.Some(r.Duration())
+	if !e2e.Known {
+		e2e = r.Elapsed()
 	}
 	for _, f := range [...]struct {
 		k string

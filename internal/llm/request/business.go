@@ -117,6 +117,8 @@ type Business struct {
 	Oversize bool
 	// Wasted marks an engine's work whose client had left.
 	Wasted bool
+	// Part marks a layer of a request that an engine's span stands for, although no parent leads from that to it.
+	Part bool
 	// Dimensions are the labels, in the order of the configuration.
 	Dimensions []Dimension
 }
@@ -129,7 +131,6 @@ func (b *Business) Inherit(o *Business) {
 	b.Warmup = b.Warmup || o.Warmup
 	b.Oversize = b.Oversize || o.Oversize
 	b.Wasted = b.Wasted || o.Wasted
-	b.Unpriced = b.Unpriced && o.Unpriced
 	if b.Price == nil {
 		b.Price = o.Price
 	}
@@ -139,6 +140,7 @@ func (b *Business) Inherit(o *Business) {
 	if !b.Reported && o.Reported {
 		b.Cost, b.Currency, b.Reported = o.Cost, o.Currency, true
 	}
+	b.Unpriced = (b.Unpriced || o.Unpriced) && b.Price == nil && !b.Reported
 	b.InheritDimensions(o)
 }
 

@@ -200,7 +200,19 @@ func (r *Request) TPOT() Seconds {
 
 // Duration is the span's own length in seconds; negative when the span ends before it starts.
 func (r *Request) Duration() float64 {
-	return (float64(int64(r.End)-int64(r.Start)) / 1e9)
+	if r.End < r.Start {
+		return -float64(r.Start-r.End) / 1e9
+	}
+	return float64(r.End-r.Start) / 1e9
+}
+
+// Elapsed is the span's own length in seconds; unknown when it ends before it starts, or when one of its instants was never set, which
+// would make it half a century.
+func (r *Request) Elapsed() Seconds {
+	if r.Start == 0 || r.End < r.Start {
+		return Seconds{}
+	}
+	return Some(r.Duration())
 }
 
 // Reject names a figure of the source that cannot be true.
@@ -210,5 +222,5 @@ func (r *Request) Reject(name string) {
 			return
 		}
 	}
-	r.Invalid = append(r.Invalid, name)
+	r.Invalid = append(r.Invalid[:len(r.Invalid):len(r.Invalid)], name) // copies of a request share what is there
 }

@@ -37,7 +37,7 @@ func (s *services) reaches(now time.Time, service string) bool {
 
 // outcome settles what only a whole trace can tell: a request that no engine's span answers. A layer that ended well without one, while
 // the same service's others have one, was cancelled; vLLM makes no span for what it aborts, refuses or dies on.
-func (w *Whole) outcome(now time.Time, t *view) {
+func (w *Whole) outcome(now time.Time, t *view, cut bool) {
 	for _, it := range t.items {
 		r := &it.req
 		if r.Tentative || r.Layer == request.LayerEngine || t.answered(it) {
@@ -47,6 +47,9 @@ func (w *Whole) outcome(now time.Time, t *view) {
 			if t.requestAround(it) || r.Operation == "" {
 				continue // a layer of a request that another span stands for
 			}
+			if cut && r.HTTPStatus < 400 && r.Status != request.StatusError {
+				continue // what stands for the request may be elsewhere
+			}
 			r.LayerOnly = false
 		}
 		switch {
@@ -55,7 +58,7 @@ func (w *Whole) outcome(now time.Time, t *view) {
 		case r.HTTPStatus >= 400 || r.Status == request.StatusError || r.Status == request.StatusCancelled:
 		case r.InputTokens.Known || r.OutputTokens.Known || r.FinishReason != "":
 			// It says itself how it ended.
-		case w.seen.reaches(now, r.Source.Service):
+		case !cut && w.seen.reaches(now, r.Source.Service):
 			r.Status = request.StatusCancelled
 		}
 	}

@@ -80,7 +80,7 @@ type id struct {
 // Traces works on td in place.
 func Traces(td ptrace.Traces, o Options) Facts {
 	var f Facts
-	b := read(td, &f, false)
+	b := read(td, false)
 	b.arrive(&o, &f)
 	var calls []*call
 	if b.outers {
@@ -103,8 +103,9 @@ func Traces(td ptrace.Traces, o Options) Facts {
 	for i := range b.items {
 		it := &b.items[i]
 		if it.req.Tentative {
-			continue
+			continue // it turned out to enclose no call
 		}
+		f.Requests[it.req.Layer]++
 		if it.req.Processed {
 			if o.any() {
 				dialect.WriteBusiness(&it.req, it.span.Attributes())
@@ -124,11 +125,15 @@ func Traces(td ptrace.Traces, o Options) Facts {
 // the rest follow when it is whole.
 func Recognise(td ptrace.Traces, o Options) Facts {
 	var f Facts
-	b := read(td, &f, false)
+	b := read(td, false)
 	b.arrive(&o, &f)
 	for i := range b.items {
 		it := &b.items[i]
-		if it.req.Processed || it.req.Tentative {
+		if it.req.Tentative {
+			continue
+		}
+		f.Requests[it.req.Layer]++
+		if it.req.Processed {
 			continue
 		}
 		f.reject(&it.req)
@@ -157,7 +162,7 @@ func rewrite(it *item, o Options) {
 }
 
 // read recognises the spans of a batch.
-func read(td ptrace.Traces, f *Facts, whole bool) *batch {
+func read(td ptrace.Traces, whole bool) *batch {
 	b := &batch{whole: whole}
 	for i := range td.ResourceSpans().Len() {
 		rs := td.ResourceSpans().At(i)
@@ -177,9 +182,6 @@ func read(td ptrace.Traces, f *Facts, whole bool) *batch {
 						b.starts = append(b.starts, start{res, span.StartTimestamp()})
 					}
 					continue
-				}
-				if !r.Tentative {
-					f.Requests[r.Layer]++
 				}
 				if r.Layer == request.LayerEngine {
 					b.engines++
@@ -228,6 +230,9 @@ func (b *batch) useLifecycle(it *item) {
 		if !to.Known {
 			*to = d
 		}
+	}
+	if it.req.OwnStages {
+		dialect.Complete(&it.req)
 	}
 }
 

@@ -21,15 +21,8 @@ type WholeOptions struct {
 	ClientErrors bool
 	// Tag marks every span with the decision; otherwise the spans of dropped traces are removed.
 	Tag bool
-	// Matches are the attributes of the sampler's rules: rule i claims a trace when a span, or its resource, has attribute Key with one
-	// of Values.
-	Matches []Match
-}
-
-// Match is the attribute of one rule.
-type Match struct {
-	Key    string
-	Values map[string]struct{}
+	// Links, when set, joins layers that came in different traces. All that share traces of one request share it.
+	Links *Links
 }
 
 // Decide decides on one trace.
@@ -44,11 +37,13 @@ type WholeFacts struct {
 	Kept, DroppedTraces map[string]int
 }
 
-// Traces works on a batch of whole traces in place: it does what one batch's spans could not tell (layers, first tokens, outcome), decides on each
-// trace, and marks or removes it. Stage spans are made for kept traces only. The spans have been through Recognise.
-func (w *Whole) Traces(now time.Time, td ptrace.Traces, decide Decide) WholeFacts {
+// Traces works on a batch of whole traces in place: it does what one batch's spans could not tell (layers, first tokens, outcome),
+// decides on each
+// trace, and marks or removes it. Stage spans are made for kept traces only. The spans have been through Recognise. Of the traces in cut
+// something is missing for all that is known, so that nothing is concluded from what they lack.
+func (w *Whole) Traces(now time.Time, td ptrace.Traces, cut map[pcommon.TraceID]bool, decide Decide) WholeFacts {
 	f := WholeFacts{Kept: map[string]int{}, DroppedTraces: map[string]int{}}
-	b := read(td, &f.Facts, true)
+	b := read(td, true)
 	traces := w.index(td, b)
 	for i := range b.items {
 		if it := &b.items[i]; it.req.Layer == request.LayerEngine {
@@ -71,8 +66,12 @@ func (w *Whole) Traces(now time.Time, td ptrace.Traces, decide Decide) WholeFact
 	}
 	w.disaggregated(b)
 	for _, t := range traces {
-		w.outcome(now, t)
+		w.outcome(now, t, cut[t.id])
+		if !cut[t.id] {
+			t.runaway()
+		}
 		w.lone(t)
+		w.link(now, t)
 	}
 	b.assess(td, &o, calls, &f.Facts, true)
 	drop := map[pcommon.TraceID]bool{}
@@ -102,6 +101,9 @@ func (w *Whole) Traces(now time.Time, td ptrace.Traces, decide Decide) WholeFact
 	if w.o.StageSpans {
 		f.StageSpans = b.addStages(td, func(id pcommon.TraceID) bool { return !drop[id] })
 	}
+	if f.Chunks+f.Dropped > 0 {
+		prune(td) // last: until here the batch's resources are known by their place
+	}
 	return f
 }
 
@@ -124,7 +126,7 @@ type view struct {
 	// chunks are the starts of the chunk spans below each span, in no order.
 	chunks  map[pcommon.SpanID][]pcommon.Timestamp
 	failed  bool
-	matched map[int]bool
+	matched uint64 // the rules that any span matched, as bits
 	first   pcommon.Timestamp
 	last    pcommon.Timestamp
 }
@@ -140,7 +142,6 @@ type spanView struct {
 func (w *Whole) index(td ptrace.Traces, b *batch) map[pcommon.TraceID]*view {
 	traces := map[pcommon.TraceID]*view{}
 	for _, rs := range td.ResourceSpans().All() {
-		resourceMatch := w.match(rs.Resource().Attributes())
 		for _, ss := range rs.ScopeSpans().All() {
 			for _, s := range ss.Spans().All() {
 				t, ok := traces[s.TraceID()]
@@ -149,11 +150,9 @@ func (w *Whole) index(td ptrace.Traces, b *batch) map[pcommon.TraceID]*view {
 					traces[s.TraceID()] = t
 				}
 				t.add(s)
-				for _, i := range append(resourceMatch, w.match(s.Attributes())...) {
-					if t.matched == nil {
-						t.matched = map[int]bool{}
-					}
-					t.matched[i] = true
+				if v, ok := s.Attributes().Get(names.SamplingMatched); ok {
+					t.matched |= uint64(v.Int())
+					s.Attributes().Remove(names.SamplingMatched)
 				}
 			}
 		}
@@ -184,29 +183,11 @@ func (t *view) add(s ptrace.Span) {
 	}
 }
 
-// match are the rules whose attribute is in a map.
-func (w *Whole) match(a pcommon.Map) []int {
-	var out []int
-	for i, m := range w.o.Matches {
-		v, ok := a.Get(m.Key)
-		if !ok {
-			continue
-		}
-		if v.Type() == pcommon.ValueTypeSlice && v.Slice().Len() == 1 {
-			v = v.Slice().At(0) // a header is captured as an array
-		}
-		if _, ok := m.Values[v.AsString()]; ok {
-			out = append(out, i)
-		}
-	}
-	return out
-}
-
 // facts is what sampling needs to know of a trace.
 func (w *Whole) facts(t *view) *sampling.Trace {
 	out := &sampling.Trace{
 		State: sampling.ReadState(t.id, t.state), Error: t.failed,
-		Match: func(i int) bool { return t.matched[i] },
+		Match: func(i int) bool { return t.matched&(1<<i) != 0 },
 	}
 	if t.last > t.first {
 		out.Duration = float64(t.last-t.first) / 1e9
@@ -225,6 +206,7 @@ func (w *Whole) facts(t *view) *sampling.Trace {
 		}
 		out.Calls = append(out.Calls, sampling.Call{
 			Model: r.Model, Status: r.Status, TTFT: r.TTFT, UserTTFT: r.UserTTFT, TPOT: r.TPOT(), E2E: e2e, Queue: r.Queue,
+			Quality: r.Quality, Oversize: r.Oversize,
 		})
 	}
 	return out
@@ -264,6 +246,27 @@ func Mark(s ptrace.Span, d sampling.Decision, tag bool) {
 	} else {
 		a.PutStr(names.SamplingDecision, names.DecisionDrop)
 	}
+}
+
+// Lacks tells whether a trace lacks the span of the engine that must have answered it: a layer ended well, states no usage, and the
+// requests of its service reach an engine otherwise. spans are all that has come, recognised.
+func (w *Whole) Lacks(now time.Time, spans ptrace.SpanSlice, service func(i int) string) bool {
+	lacks := false
+	for i, s := range spans.All() {
+		layer, ok := s.Attributes().Get(names.Layer)
+		if !ok {
+			continue
+		}
+		if layer.Str() == request.LayerEngine.String() {
+			return false
+		}
+		status, _ := s.Attributes().Get(names.Status)
+		if st := status.Str(); st == request.StatusError.String() || st == request.StatusCancelled.String() {
+			return false
+		}
+		lacks = lacks || w.seen.reaches(now, service(i))
+	}
+	return lacks
 }
 
 // countChunks notes on each parent how many chunk spans are folded into it.
@@ -309,6 +312,14 @@ func (w *Whole) remove(td ptrace.Traces, drop map[pcommon.TraceID]bool, traces m
 		}
 	}
 	return chunks, dropped
+}
+
+// prune removes the scopes and resources that are left without spans.
+func prune(td ptrace.Traces) {
+	td.ResourceSpans().RemoveIf(func(rs ptrace.ResourceSpans) bool {
+		rs.ScopeSpans().RemoveIf(func(ss ptrace.ScopeSpans) bool { return ss.Spans().Len() == 0 })
+		return rs.ScopeSpans().Len() == 0
+	})
 }
 
 // Add adds the counts of g.

@@ -71,14 +71,14 @@ var keepAll = func(pcommon.TraceID, *sampling.Trace) sampling.Decision {
 // whole runs a tree through both steps.
 func whole(w *Whole, tr *tree, decide Decide) WholeFacts {
 	Recognise(tr.td, w.o.Options)
-	return w.Traces(time.Unix(1_800_000_000, 0), tr.td, decide)
+	return w.Traces(time.Unix(1_800_000_000, 0), tr.td, nil, decide)
 }
 
 func newWhole() *Whole {
 	return NewWhole(WholeOptions{Options: Options{StageSpans: true}, FoldChunks: true, Tag: true})
 }
 
-func find(td ptrace.Traces, id byte) (out ptrace.Span, ok bool) {
+func findSpan(td ptrace.Traces, id byte) (out ptrace.Span, ok bool) {
 	for _, rs := range td.ResourceSpans().All() {
 		for _, ss := range rs.ScopeSpans().All() {
 			for _, s := range ss.Spans().All() {
@@ -93,7 +93,7 @@ func find(td ptrace.Traces, id byte) (out ptrace.Span, ok bool) {
 
 func attr(t *testing.T, td ptrace.Traces, id byte, key string) any {
 	t.Helper()
-	s, ok := find(td, id)
+	s, ok := findSpan(td, id)
 	require.True(t, ok, "span %d", id)
 	return s.Attributes().AsRaw()[key]
 }
@@ -109,7 +109,7 @@ func TestAStreamBehindAnASGIGateway(t *testing.T) {
 	f := whole(newWhole(), tr, keepAll)
 	assert.Equal(t, 5, f.Chunks)
 	assert.EqualValues(t, 5, attr(t, tr.td, 1, "llmspan.chunks"))
-	_, there := find(tr.td, 10)
+	_, there := findSpan(tr.td, 10)
 	assert.False(t, there, "a chunk is folded into its parent")
 	assert.InDelta(t, .010, attr(t, tr.td, 3, "llmspan.ingress.duration"), 1e-9)
 	assert.InDelta(t, .040, attr(t, tr.td, 3, "llmspan.return.duration"), 1e-6, "last token at 260, gateway's end at 300")
@@ -124,7 +124,7 @@ func TestAStreamBehindAnASGIGateway(t *testing.T) {
 // assertPartition holds the stage spans of a trace with one engine span to its outermost span, to the nanosecond.
 func assertPartition(t *testing.T, td ptrace.Traces, outermost byte) {
 	t.Helper()
-	outer, ok := find(td, outermost)
+	outer, ok := findSpan(td, outermost)
 	require.True(t, ok)
 	var sum, n int64
 	for _, rs := range td.ResourceSpans().All() {
@@ -239,7 +239,7 @@ func TestDroppedTracesAreMarkedOrRemoved(t *testing.T) {
 	assert.Equal(t, 2, tr.td.SpanCount())
 	for _, id := range []byte{1, 3} {
 		assert.Equal(t, "drop", attr(t, tr.td, id, "llmspan.sampling.decision"))
-		s, _ := find(tr.td, id)
+		s, _ := findSpan(tr.td, id)
 		assert.Empty(t, s.TraceState().AsRaw(), "a dropped span keeps the weight that it came with")
 	}
 	tr = newTree(1)
@@ -261,7 +261,7 @@ func TestEverySpanOfAKeptTraceCarriesTheSameThreshold(t *testing.T) {
 		tr.id[i] = 0xff
 	}
 	for _, id := range []byte{1, 3} {
-		s, _ := find(tr.td, id)
+		s, _ := findSpan(tr.td, id)
 		s.SetTraceID(tr.id)
 	}
 	whole(newWhole(), tr, func(pcommon.TraceID, *sampling.Trace) sampling.Decision {
@@ -283,11 +283,21 @@ func TestEverySpanOfAKeptTraceCarriesTheSameThreshold(t *testing.T) {
 }
 
 func TestAnAttributeRuleMatchesSpanResourceAndCapturedHeader(t *testing.T) {
-	w := NewWhole(WholeOptions{Tag: true, Matches: []Match{{Key: "http.request.header.x_team", Values: map[string]struct{}{"vip": {}}}}})
+	rules := []Match{
+		{Key: "never", Values: map[string]struct{}{"": {}}},
+		{Key: "http.request.header.x_team", Values: map[string]struct{}{"vip": {}}},
+		{Key: "service.name", Values: map[string]struct{}{"gw": {}, "other": {}}},
+	}
 	tr := newTree(1)
 	gw := tr.gateway(1, 0, 300, 200)
 	gw.Attributes().PutEmptySlice("http.request.header.x_team").AppendEmpty().SetStr("vip")
-	var got bool
-	whole(w, tr, func(id pcommon.TraceID, t *sampling.Trace) sampling.Decision { got = t.Match(0); return keepAll(id, t) })
-	assert.True(t, got)
+	Matches(tr.td, rules)
+	gw.Attributes().Remove("http.request.header.x_team") // it is text, and goes before the trace is held
+	var got []bool
+	whole(newWhole(), tr, func(id pcommon.TraceID, t *sampling.Trace) sampling.Decision {
+		got = []bool{t.Match(0), t.Match(1), t.Match(2)}
+		return keepAll(id, t)
+	})
+	assert.Equal(t, []bool{false, true, true}, got)
+	assert.Nil(t, attr(t, tr.td, 1, "llmspan.sampling.matched"), "it does not leave the processor")
 }

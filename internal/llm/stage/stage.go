@@ -76,10 +76,10 @@ func Place(r *request.Request) Placed {
 	var first pcommon.Timestamp
 	switch {
 	case r.TTFT.Known:
-		first = clamp(r.Start+nanos(r.TTFT.Value), r.Start, r.End)
+		first = after(r.Start, nanos(r.TTFT.Value), r.End)
 	case r.Prefill.Known && !r.NoFirstToken:
 		// The wall clock's figure was missing or rejected; the core's own are left.
-		first = clamp(r.Start+queue+prefill, r.Start, r.End)
+		first = after(after(r.Start, queue, r.End), prefill, r.End)
 	default:
 		// No first token: the request ended on its way to the engine's core.
 		p.add(Admission, r.Start, r.End, false)
@@ -94,9 +94,9 @@ func Place(r *request.Request) Placed {
 	last := r.End
 	switch {
 	case r.Decode.Known:
-		last = clamp(first+nanos(r.Decode.Value), first, r.End)
+		last = after(first, nanos(r.Decode.Value), r.End)
 	case r.E2E.Known:
-		last = clamp(r.Start+nanos(r.E2E.Value), first, r.End)
+		last = max(first, after(r.Start, nanos(r.E2E.Value), r.End))
 	}
 	p.FirstToken, p.LastToken = first, last
 
@@ -125,7 +125,7 @@ type Surround struct {
 	// Ingress and Return are in seconds. Return is unknown when the layer ended before its engine: a layer whose span ends at the
 	// headers of a stream says nothing about the way back.
 	Ingress, Return request.Seconds
-	// Skew is by how much the layer had to be moved because it started after the engine.
+	// Skew is by how much the layer had to be moved because it started after the engine, or ended before it although it is the longer one.
 	Skew request.Seconds
 	// IngressStage and ReturnStage are placed; valid when the figure is known.
 	IngressStage, ReturnStage Stage
@@ -135,14 +135,20 @@ type Surround struct {
 // engineStart and engineEnd are the hull of the engine spans, lastToken the last token of any.
 func Enclose(e Enclosure, engineStart, engineEnd, lastToken pcommon.Timestamp) Surround {
 	var s Surround
-	if e.Start > engineStart {
-		s.Skew = request.Some(seconds(e.Start - engineStart))
-		s.Ingress = request.Some(0.0)
-		s.IngressStage = Stage{Name: Ingress, Start: engineStart, End: engineStart, Outer: true}
-	} else {
-		s.Ingress = request.Some(seconds(engineStart - e.Start))
-		s.IngressStage = Stage{Name: Ingress, Start: e.Start, End: engineStart, Outer: true}
+	switch {
+	case e.Start > engineStart:
+		// The layer's clock is ahead by no less. All of it is moved, so that its stages still sum to its length.
+		skew := e.Start - engineStart
+		s.Skew = request.Some(seconds(skew))
+		e.Start, e.End = engineStart, e.End-min(skew, e.End)
+	case e.Start <= e.End && e.End < engineEnd && engineEnd >= engineStart && e.End-e.Start >= engineEnd-engineStart:
+		// It lasted long enough to enclose the engine, unlike one that ends at the headers of a stream, so its clock is behind by no less.
+		skew := engineEnd - e.End
+		s.Skew = request.Some(seconds(skew))
+		e.Start, e.End = e.Start+skew, engineEnd
 	}
+	s.Ingress = request.Some(seconds(engineStart - e.Start))
+	s.IngressStage = Stage{Name: Ingress, Start: e.Start, End: engineStart, Outer: true}
 	if e.End >= engineEnd {
 		s.Return = request.Some(seconds(e.End - lastToken))
 		s.ReturnStage = Stage{Name: Return, Start: lastToken, End: e.End, Outer: true}
@@ -208,20 +214,18 @@ func nanos(s float64) pcommon.Timestamp {
 
 func seconds(d pcommon.Timestamp) float64 { return float64(d) / 1e9 }
 
-// before is t − d, at the earliest floor.
+// before is t − d, at the earliest floor; t is not before floor.
 func before(t, d, floor pcommon.Timestamp) pcommon.Timestamp {
-	if t < floor+d || floor+d < floor {
+	if d > t-floor {
 		return floor
 	}
 	return t - d
 }
 
-func clamp(t, low, high pcommon.Timestamp) pcommon.Timestamp {
-	switch {
-	case t < low:
-		return low
-	case t > high:
-		return high
+// after is t + d, at the latest ceiling; t is not after ceiling. Neither sum can overflow.
+func after(t, d, ceiling pcommon.Timestamp) pcommon.Timestamp {
+	if d > ceiling-t {
+		return ceiling
 	}
-	return t
+	return t + d
 }

@@ -74,7 +74,7 @@ func (l *Live) completions(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if a.broken {
-		panic(http.ErrAbortHandler) // cut the connection, as a dead engine does
+		panic(http.ErrAbortHandler) //nolint:forbidigo // net/http's way to cut a connection, as a dead engine does
 	}
 }
 

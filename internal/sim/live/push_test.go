@@ -81,7 +81,8 @@ func TestPusher(t *testing.T) {
 			<-done
 			assert.Equal(t, tt.accepted, spans())
 			require.Len(t, sent, 2)
-			assert.Equal(t, tt.tries, []int{sent[0].Tries, sent[1].Tries})
+			tries := []int{sent[0].Tries, sent[1].Tries}
+			assert.Equal(t, tt.tries, tries)
 			assert.Equal(t, []Reason{tt.failed, ""}, []Reason{sent[0].Reason(), sent[1].Reason()})
 		})
 	}

@@ -151,7 +151,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ConnectorLlmspanHeld, err = builder.meter.Int64ObservableGauge(
 		"otelcol_connector_llmspan_held",
-		metric.WithDescription("Request spans of clients and gateways that wait for an engine's span. [Alpha]"),
+		metric.WithDescription("Request spans that wait, those of clients and gateways for an engine's span, those of a beam search for its end. [Alpha]"),
 		metric.WithUnit("{span}"),
 	)
 	errs = errors.Join(errs, err)

@@ -40,7 +40,7 @@ func AssertEqualConnectorLlmspanDuplicates(t *testing.T, tt *componenttest.Telem
 func AssertEqualConnectorLlmspanHeld(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_connector_llmspan_held",
-		Description: "Request spans of clients and gateways that wait for an engine's span. [Alpha]",
+		Description: "Request spans that wait, those of clients and gateways for an engine's span, those of a beam search for its end. [Alpha]",
 		Unit:        "{span}",
 		Data: metricdata.Gauge[int64]{
 			DataPoints: dps,

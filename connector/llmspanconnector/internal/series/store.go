@@ -6,6 +6,7 @@
 package series
 
 import (
+	"encoding/binary"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -30,10 +31,11 @@ type Config struct {
 type Store struct {
 	cfg    Config
 	now    time.Time
-	series map[string]*series
-	count  int // series that count against MaxSeries
+	series map[string]*series // those that count against MaxSeries
 	order  []*series
 	key    []byte
+
+	overflows [names.NumMetrics]*series
 
 	// Overflowed is the number of observations that went to an overflow series, Expired the number of series that were forgotten.
 	Overflowed, Expired int64
@@ -109,32 +111,33 @@ func (s *Store) Charge(id names.MetricID, r *request.Request, labels []measure.L
 
 // find returns the series of an observation. It allocates only for a new series.
 func (s *Store) find(id names.MetricID, res resource, labels []measure.Label) *series {
+	// Each part has its length before it: a service can be called anything.
 	k := append(s.key[:0], byte(id))
 	for _, p := range [...]string{res.service, res.namespace, res.environment} {
-		k = append(append(k, p...), 0)
+		k = append(binary.AppendUvarint(k, uint64(len(p))), p...)
 	}
 	for _, l := range labels {
-		k = append(append(append(append(k, l.Key...), 1), l.Value...), 0)
+		k = append(binary.AppendUvarint(k, uint64(len(l.Key))), l.Key...)
+		k = append(binary.AppendUvarint(k, uint64(len(l.Value))), l.Value...)
 	}
 	s.key = k
 	if se, ok := s.series[string(k)]; ok {
 		return se
 	}
-	if s.count >= s.cfg.MaxSeries {
+	if len(s.series) >= s.cfg.MaxSeries {
 		s.Overflowed++
 		return s.overflow(id)
 	}
-	s.count++
 	return s.add(string(k), &series{id: id, res: res, labels: append([]measure.Label(nil), labels...)})
 }
 
 // overflow is the series that takes what no series of its own is left for. It keeps no source: that is what overflows.
 func (s *Store) overflow(id names.MetricID) *series {
-	k := string([]byte{byte(id), 2})
-	if se, ok := s.series[k]; ok {
+	if se := s.overflows[id]; se != nil {
 		return se
 	}
-	return s.add(k, &series{id: id, overflow: true})
+	s.overflows[id] = s.add("", &series{id: id, overflow: true})
+	return s.overflows[id]
 }
 
 func (s *Store) add(k string, se *series) *series {
@@ -142,7 +145,9 @@ func (s *Store) add(k string, se *series) *series {
 	if m := &names.Metrics[se.id]; m.Kind == names.Histogram {
 		se.hist = newHistogram(m.Bounds, s.cfg.Exponential)
 	}
-	s.series[k] = se
+	if !se.overflow {
+		s.series[k] = se
+	}
 	s.order = append(s.order, se)
 	return se
 }
@@ -158,11 +163,12 @@ func (s *Store) expire(now time.Time) {
 			kept = append(kept, se)
 			continue
 		}
-		delete(s.series, se.key)
 		s.Expired++
-		if !se.overflow {
-			s.count--
+		if se.overflow {
+			s.overflows[se.id] = nil
+			continue
 		}
+		delete(s.series, se.key)
 	}
 	clear(s.order[len(kept):])
 	s.order = kept

@@ -128,6 +128,9 @@ func (c *connection) release(s *source, broken bool) error {
 		return nil
 	}
 	c.open = false
+	// The others' groups are gone with the connection, and their numbers will be given out again on the next one: they
+	// must not go on with it as if nothing had happened.
+	clear(c.users)
 	return dcgm.Shutdown()
 }
 

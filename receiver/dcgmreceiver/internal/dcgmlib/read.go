@@ -176,7 +176,7 @@ func (s *source) takeEvents(values []dcgm.FieldValue_v2, out *gpu.Reading) {
 		v := &values[i]
 		at, _ := s.find(v)
 		ts := time.UnixMicro(v.TS)
-		if at < 0 || v.Status != 0 || gpu.Int(v.Int64()).Check() != gpu.ReasonOK || v.Int64() <= 0 || ts.Before(s.xidCursor) {
+		if at < 0 || v.Status != 0 || gpu.Int(v.Int64()).Check() != gpu.ReasonOK || v.Int64() <= 0 {
 			continue
 		}
 		out.Events = append(out.Events, gpu.Event{DeviceID: s.devices[at].id.ID, At: ts, XID: v.Int64()})

@@ -3,7 +3,6 @@
 package nvmllib
 
 import (
-	"os"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -11,13 +10,6 @@ import (
 	"github.com/otelcol-llm/otelcol-llm/receiver/dcgmreceiver/internal/simlib"
 )
 
-func TestMain(m *testing.M) {
-	os.Exit(simlib.Main(func() int {
-		code := m.Run()
-		if err := goleak.Find(); err != nil && code == 0 {
-			os.Stderr.WriteString("goroutines left: " + err.Error() + "\n")
-			return 1
-		}
-		return code
-	}))
-}
+func init() { simlib.Reexec() }
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

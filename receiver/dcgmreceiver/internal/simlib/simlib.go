@@ -1,7 +1,7 @@
 // Package simlib builds simulated driver libraries for tests, so that NVIDIA's unmodified bindings run without a GPU.
 //
 // libdcgm.c and libnvml.c are compiled with gcc against the headers inside the bindings' own modules. The loader looks
-// for a library when it is first needed, in LD_LIBRARY_PATH as it was when the process started; so Main builds the
+// for a library when it is first needed, in LD_LIBRARY_PATH as it was when the process started; so Reexec builds the
 // libraries, and runs the test binary again with that variable set.
 package simlib
 
@@ -22,24 +22,31 @@ const (
 	envNVML = "NVML_SIM"
 )
 
-// Main runs the tests of a package with simulated libraries. run is what TestMain would do otherwise, and returns the
-// exit code. Without gcc the tests run too, and those that need a library skip.
-func Main(run func() int) int {
-	if os.Getenv(envDir) != "" {
-		return run()
+// Reexec builds the libraries and runs the test binary again with them, then ends the process with its exit code. Called
+// from a test file's init, it leaves TestMain to the package. In the second run, and without gcc, it returns; tests that
+// need a library then skip in the latter case.
+func Reexec() {
+	if os.Getenv(envDir) != "" || !Bindings {
+		return
 	}
+	code, err := again()
+	switch {
+	case err == nil:
+		os.Exit(code)
+	case !errors.Is(err, exec.ErrNotFound):
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func again() (code int, err error) {
 	dir, err := os.MkdirTemp("", "simlib")
 	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
+		return 0, err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	if err := build(dir); err != nil {
-		if !errors.Is(err, exec.ErrNotFound) {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-		return run()
+		return 0, err
 	}
 	cmd := exec.Command(os.Args[0], os.Args[1:]...) //nolint:gosec // the test binary itself
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
@@ -48,14 +55,10 @@ func Main(run func() int) int {
 		"LD_LIBRARY_PATH="+dir)
 	err = cmd.Run()
 	var exit *exec.ExitError
-	switch {
-	case errors.As(err, &exit):
-		return exit.ExitCode()
-	case err != nil:
-		fmt.Fprintln(os.Stderr, err)
-		return 1
+	if errors.As(err, &exit) {
+		return exit.ExitCode(), nil
 	}
-	return 0
+	return 0, err
 }
 
 func build(dir string) error {
@@ -95,6 +98,17 @@ func goList(args ...string) (string, error) {
 	return strings.TrimSpace(string(out)), nil
 }
 
+// Need skips a test where there is no simulated library to run it on.
+func Need(t testing.TB) {
+	t.Helper()
+	switch {
+	case !Bindings:
+		t.Skip("built without cgo, or with nodcgm: nothing would load a simulated library")
+	case os.Getenv(envDir) == "":
+		t.Skip("no simulated library: gcc is not installed")
+	}
+}
+
 // DCGM makes text the scenario of the simulated libdcgm, from its next call on.
 func DCGM(t testing.TB, text string) { t.Helper(); set(t, envDCGM, text) }
 
@@ -103,10 +117,8 @@ func NVML(t testing.TB, text string) { t.Helper(); set(t, envNVML, text) }
 
 func set(t testing.TB, env, text string) {
 	t.Helper()
+	Need(t)
 	path := os.Getenv(env)
-	if os.Getenv(envDir) == "" || path == "" {
-		t.Skip("no simulated library: gcc is not installed")
-	}
 	// Renaming makes the change atomic, and a new inode tells the library that there is one.
 	tmp, err := os.CreateTemp(filepath.Dir(path), "scenario")
 	if err == nil {

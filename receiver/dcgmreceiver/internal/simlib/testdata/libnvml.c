@@ -7,7 +7,7 @@
  *   set SEL KEY VALUE... [rate=R]  SEL is N or N/I for a MIG device; a key that is not set is not supported
  *   lost N                       the GPU has fallen off the bus
  *   fail FUNCTION CODE           the function fails
- *   slow FUNCTION MS             the function takes this long
+ *   hang FUNCTION                the function does not return until the scenario is replaced by one without this line
  *   xid SEQ N CODE [gi=G]        an XID; each SEQ is delivered once to an event set that was made before it appeared
  */
 #include <pthread.h>
@@ -28,7 +28,7 @@ static struct {
     int n; int gpu[16]; int lost[16];
     int nmig; struct { int gpu, i, gi; } mig[64];
     int nkv; kv kv[2048];
-    int nfail; struct { char name[64]; int code; } fail[16], slow[16]; int nslow;
+    int nfail; struct { char name[64]; int code; } fail[16], hang[16]; int nhang;
     int nx; struct { int seq, gpu, code, gi; } x[256];
 } W;
 static pthread_mutex_t mu = PTHREAD_MUTEX_INITIALIZER;
@@ -67,7 +67,7 @@ static void load(void) {
             k->num = atof(k->text);
         }
         else if (IS("fail")) { strncpy(W.fail[W.nfail].name, w[1], 63); W.fail[W.nfail++].code = atoi(w[2]); }
-        else if (IS("slow")) { strncpy(W.slow[W.nslow].name, w[1], 63); W.slow[W.nslow++].code = atoi(w[2]); }
+        else if (IS("hang")) strncpy(W.hang[W.nhang++].name, w[1], 63);
         else if (IS("xid")) { W.x[W.nx].seq = atoi(w[1]); W.x[W.nx].gpu = atoi(w[2]); W.x[W.nx].code = atoi(w[3]); W.x[W.nx++].gi = gi; }
         else { fprintf(stderr, "simulated libnvidia-ml: unknown line: %s\n", w[0]); abort(); }
     }
@@ -81,10 +81,13 @@ static long long now_us(void) {
 static nvmlReturn_t enter(const char *fn, nvmlDevice_t d) {
     pthread_mutex_lock(&mu);
     load();
-    for (int i = 0; i < W.nslow; i++) if (!strcmp(W.slow[i].name, fn)) {
-        struct timespec t = {W.slow[i].code / 1000, (long)(W.slow[i].code % 1000) * 1000000};
+    for (int stuck = 1; stuck;) {
+        stuck = 0;
+        for (int i = 0; i < W.nhang; i++) stuck |= !strcmp(W.hang[i].name, fn);
+        if (!stuck) break;
+        struct timespec t = {0, 1000000};
         pthread_mutex_unlock(&mu); nanosleep(&t, NULL); pthread_mutex_lock(&mu);
-        break;
+        load();
     }
     if (!inits) return NVML_ERROR_UNINITIALIZED;
     for (int i = 0; i < W.nfail; i++) if (!strcmp(W.fail[i].name, fn)) return W.fail[i].code;

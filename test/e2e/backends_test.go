@@ -1,0 +1,164 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// backends are real ones, each a child process on a free port, with nothing in them.
+type backends struct {
+	prometheus, alertmanager, victoriaMetrics, victoriaLogs string // base addresses
+}
+
+// startBackends starts them. Prometheus scrapes target (host:port) every second, takes remote write, and sends the alerts of
+// rules to Alertmanager.
+func startBackends(t testing.TB, target, rules string) backends {
+	t.Helper()
+	address := func(port int) string { return fmt.Sprintf("127.0.0.1:%d", port) }
+	pPort, aPort, mPort, lPort := freePort(t), freePort(t), freePort(t), freePort(t)
+	b := backends{
+		prometheus: "http://" + address(pPort), alertmanager: "http://" + address(aPort),
+		victoriaMetrics: "http://" + address(mPort), victoriaLogs: "http://" + address(lPort),
+	}
+	am := start(t, "alertmanager", backend(t, "prometheus-alertmanager"), nil,
+		"--config.file="+write(t, "alertmanager.yml", "route: {receiver: none}\nreceivers: [{name: none}]\n"),
+		"--storage.path="+t.TempDir(), "--web.listen-address="+address(aPort), "--cluster.listen-address=")
+	config := fmt.Sprintf(`
+global: {scrape_interval: 1s, evaluation_interval: 1s}
+rule_files: [%q]
+alerting: {alertmanagers: [{static_configs: [{targets: [%q]}]}]}
+scrape_configs:
+  - {job_name: otelcol-llm, honor_labels: true, static_configs: [{targets: [%q], labels: {via: scrape}}]}
+`, write(t, "rules.yml", rules), address(aPort), target)
+	prom := start(t, "prometheus", backend(t, "prometheus"), nil,
+		"--config.file="+write(t, "prometheus.yml", config), "--storage.tsdb.path="+t.TempDir(),
+		"--web.listen-address="+address(pPort), "--web.enable-remote-write-receiver", "--rules.alert.resend-delay=1s")
+	vm := start(t, "victoria-metrics", backend(t, "victoria-metrics"), nil,
+		"-httpListenAddr="+address(mPort), "-storageDataPath="+t.TempDir(), "-search.latencyOffset=0s", "-retentionPeriod=100y")
+	vl := start(t, "victoria-logs", backend(t, "victoria-logs"), nil,
+		"-httpListenAddr="+address(lPort), "-storageDataPath="+t.TempDir(), "-retentionPeriod=100y")
+	am.ready(t, b.alertmanager+"/-/ready")
+	prom.ready(t, b.prometheus+"/-/ready")
+	vm.ready(t, b.victoriaMetrics+"/health")
+	vl.ready(t, b.victoriaLogs+"/health")
+	return b
+}
+
+// sample is one series of an instant query.
+type sample struct {
+	Metric map[string]string
+	Value  float64
+}
+
+// promQL asks a Prometheus API for an instant vector.
+func promQL(base, query string) ([]sample, error) {
+	b, err := fetch(base + "/api/v1/query?query=" + url.QueryEscape(query))
+	if err != nil {
+		return nil, err
+	}
+	var r struct {
+		Data struct {
+			Result []struct {
+				Metric map[string]string
+				Value  [2]any
+			}
+		}
+	}
+	if err := json.Unmarshal(b, &r); err != nil {
+		return nil, err
+	}
+	var all []sample
+	for _, x := range r.Data.Result {
+		s, _ := x.Value[1].(string)
+		v, err := strconv.ParseFloat(s, 64)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, sample{x.Metric, v})
+	}
+	return all, nil
+}
+
+// scalar is the only value of a query; 0 when there is none.
+func scalar(base, query string) (float64, error) {
+	all, err := promQL(base, query)
+	switch {
+	case err != nil:
+		return 0, err
+	case len(all) == 0:
+		return 0, nil
+	case len(all) > 1:
+		return 0, fmt.Errorf("%s gives %d series, not one", query, len(all))
+	}
+	return all[0].Value, nil
+}
+
+// logsQL asks VictoriaLogs and returns its answer's lines.
+func logsQL(base, query string) ([]map[string]string, error) {
+	b, err := post(base+"/select/logsql/query", "application/x-www-form-urlencoded", url.Values{"query": {query}}.Encode())
+	if err != nil {
+		return nil, err
+	}
+	var all []map[string]string
+	for len(b) > 0 {
+		line := b
+		for i, c := range b {
+			if c == '\n' {
+				line = b[:i]
+				break
+			}
+		}
+		b = b[min(len(line)+1, len(b)):]
+		if len(line) == 0 {
+			continue
+		}
+		var m map[string]string
+		if err := json.Unmarshal(line, &m); err != nil {
+			return nil, err
+		}
+		all = append(all, m)
+	}
+	return all, nil
+}
+
+// alerts are the names of the alerts that Alertmanager holds.
+func (b backends) alerts() (map[string]bool, error) {
+	body, err := fetch(b.alertmanager + "/api/v2/alerts")
+	if err != nil {
+		return nil, err
+	}
+	var all []struct{ Labels map[string]string }
+	if err := json.Unmarshal(body, &all); err != nil {
+		return nil, err
+	}
+	names := map[string]bool{}
+	for _, a := range all {
+		names[a.Labels["alertname"]] = true
+	}
+	return names, nil
+}
+
+func TestBackendsAnswer(t *testing.T) {
+	b := startBackends(t, "127.0.0.1:1", "groups: [{name: g, rules: [{alert: Always, expr: vector(1)}]}]\n")
+	eventually(t, 30*time.Second, "the alert is not in Alertmanager", func() error {
+		names, err := b.alerts()
+		if err == nil && !names["Always"] {
+			err = fmt.Errorf("alerts: %v", names)
+		}
+		return err
+	})
+	v, err := scalar(b.victoriaMetrics, "1+1")
+	require.NoError(t, err)
+	require.InDelta(t, 2, v, 0)
+	logs, err := logsQL(b.victoriaLogs, "* | stats count() n")
+	require.NoError(t, err)
+	require.Equal(t, "0", logs[0]["n"])
+}

@@ -1,0 +1,13 @@
+// Command apiserver is Kubernetes' own API server, so that manifests are judged by it and not by a schema.
+package main
+
+import (
+	"os"
+
+	"k8s.io/component-base/cli"
+	"k8s.io/kubernetes/cmd/kube-apiserver/app"
+)
+
+func main() {
+	os.Exit(cli.Run(app.NewAPIServerCommand()))
+}
