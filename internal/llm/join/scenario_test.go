@@ -67,6 +67,7 @@ func (w row) joined() Span {
 func at(start pcommon.Timestamp) func(*request.Request) {
 	return func(r *request.Request) { r.Start = start }
 }
+
 func asked(maxTokens int64) func(*request.Request) {
 	return func(r *request.Request) { r.MaxTokens = maxTokens }
 }
