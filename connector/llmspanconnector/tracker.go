@@ -122,8 +122,8 @@ type batch struct {
 
 // readBatch reads the spans of a batch. Our own stage spans are left out.
 func readBatch(td ptrace.Traces) batch {
-	var b batch
-	traces := map[pcommon.TraceID]struct{}{}
+	b := batch{spans: make([]join.Span, 0, td.SpanCount())}
+	var traces map[pcommon.TraceID]struct{} // those of decided
 	for _, rs := range td.ResourceSpans().All() {
 		var source *request.Source
 		for _, ss := range rs.ScopeSpans().All() {
@@ -143,6 +143,9 @@ func readBatch(td ptrace.Traces) batch {
 				if r.Decision != "" {
 					b.whole = true
 					if _, seen := traces[r.TraceID]; !seen && !r.Partial {
+						if traces == nil {
+							traces = map[pcommon.TraceID]struct{}{}
+						}
 						traces[r.TraceID] = struct{}{}
 						b.decided = append(b.decided, keep())
 					}

@@ -92,6 +92,23 @@ const (
 	fieldOwnReason
 	fieldOwnIncoming
 	fieldOwnPartial
+	fieldOwnOutcome
+	fieldOwnViolated
+	fieldOwnCost
+	fieldOwnCurrency
+	fieldOwnReported
+	fieldOwnPrice
+	fieldOwnUnpriced
+	fieldOwnQuality
+	fieldOwnWarmup
+	fieldOwnColdStart
+	fieldOwnOversize
+	fieldOwnWasted
+	fieldOwnPart
+	fieldOwnDefaults
+
+	// What a source says that a request costs.
+	fieldReportedCost
 
 	numFields
 )
@@ -106,6 +123,7 @@ type spelling struct {
 // tables are what the dialect files list. A test holds that none gives a key another meaning than the next.
 var tables = [...]map[string]spelling{
 	engineKeys, sglangKeys, semconvKeys, openinferenceKeys, openllmetryKeys, litellmKeys, vercelKeys, dynamoKeys, httpKeys, ownKeys,
+	businessKeys, costKeys,
 }
 
 // spellings maps every known key to its field. It is built once.
@@ -130,6 +148,8 @@ var shapes = func() (out [256]uint64) {
 type slots struct {
 	values [numFields]pcommon.Value
 	rank   [numFields]uint8 // 0: absent, else rank + 1
+	// dims are the values of dimensions that llmspan itself wrote.
+	dims []request.Dimension
 }
 
 func (s *slots) has(f field) bool { return s.rank[f] != 0 }
@@ -137,10 +157,12 @@ func (s *slots) has(f field) bool { return s.rank[f] != 0 }
 func (s *slots) walk(attrs pcommon.Map) {
 	attrs.Range(func(k string, v pcommon.Value) bool {
 		if k == "" || len(k) > 63 || shapes[k[0]]&(1<<len(k)) == 0 {
+			s.dimension(k, v)
 			return true
 		}
 		sp, ok := spellings[k]
 		if !ok {
+			s.dimension(k, v)
 			return true
 		}
 		if r := s.rank[sp.field]; r == 0 || sp.rank+1 < r {

@@ -118,6 +118,7 @@ func recogniseOwn(s *source, r *request.Request) verdict {
 			}
 		}
 	}
+	s.business(r)
 	return aRequest
 }
 
@@ -142,9 +143,11 @@ func Write(r *request.Request, span ptrace.Span) {
 			return false
 		}
 		_, own := ownKeys[k]
-		return own || k == names.TPOT // which is not read: it follows from the rest
+		_, business := businessKeys[k]
+		return own || business || k == names.TPOT || // which is not read: it follows from the rest
+			strings.HasPrefix(k, names.Dimension)
 	})
-	a.EnsureCapacity(a.Len() + 20)
+	a.EnsureCapacity(a.Len() + 10) // a client's span gets 4 to 8 more, an engine's 10 to 14
 	a.PutStr(names.Layer, r.Layer.String())
 	a.PutStr(names.Dialect, r.Dialect)
 	for _, f := range [...]struct {
@@ -189,6 +192,7 @@ func Write(r *request.Request, span ptrace.Span) {
 			s.AppendEmpty().SetStr(n)
 		}
 	}
+	WriteBusiness(r, a)
 }
 
 // writeRequest folds usage and identity to the current names.

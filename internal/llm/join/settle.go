@@ -213,6 +213,7 @@ func (j *Joiner) count(c *component) (Logical, bool) {
 	l.ReasoningTokens, l.CacheWriteToken = request.Tokens{}, request.Tokens{}
 	covered := j.covered(left)
 	any := false
+	var leaves []*request.Request
 	for _, o := range left {
 		if !reports(o.req) || covered[o] || (o.id != "" && seen[o.id]) {
 			continue
@@ -226,7 +227,9 @@ func (j *Joiner) count(c *component) (Logical, bool) {
 		seen[o.id] = true
 		o.added, any = true, true
 		addTokens(&l.Request, o.req)
+		leaves = append(leaves, o.req)
 	}
+	l.price(leaves)
 	for _, o := range c.members {
 		o.tokensCounted = o.tokensCounted || any
 	}

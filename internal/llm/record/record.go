@@ -31,7 +31,7 @@ func NewWriter(logs plog.Logs, now time.Time) *Writer {
 	return &Writer{logs: logs, now: pcommon.NewTimestampFromTime(now), sources: map[source]plog.LogRecordSlice{}}
 }
 
-// Write appends the record of a request: event name llm.request, timestamp its end, severity ERROR for a failure.
+// Write appends the record of a request: event name llm.request, timestamp its end, severity ERROR for a failure, WARN for a missed objective.
 // A later part of a request that was recorded before has its own record with the tokens it adds, so that sums over records are exact.
 func (w *Writer) Write(q *join.Logical) {
 	r := &q.Request
@@ -42,8 +42,11 @@ func (w *Writer) Write(q *join.Logical) {
 	lr.SetTraceID(r.TraceID)
 	lr.SetSpanID(r.SpanID)
 	lr.SetSeverityNumber(plog.SeverityNumberInfo)
-	if r.Status == request.StatusError {
+	switch {
+	case r.Status == request.StatusError:
 		lr.SetSeverityNumber(plog.SeverityNumberError)
+	case r.Outcome == request.OutcomeMissed:
+		lr.SetSeverityNumber(plog.SeverityNumberWarn)
 	}
 	lr.SetSeverityText(strings.ToUpper(lr.SeverityNumber().String()))
 	attributes(q, lr.Attributes())
@@ -151,6 +154,7 @@ func attributes(q *join.Logical, a pcommon.Map) {
 			s.AppendEmpty().SetStr(n)
 		}
 	}
+	business(q, a)
 }
 
 // maxID is the longest request id that is recorded; a caller chooses it, so it can be anything.

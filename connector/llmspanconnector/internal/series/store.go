@@ -11,6 +11,7 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
+	"github.com/otelcol-llm/otelcol-llm/internal/llm/cost"
 	"github.com/otelcol-llm/otelcol-llm/internal/llm/measure"
 	"github.com/otelcol-llm/otelcol-llm/internal/llm/names"
 	"github.com/otelcol-llm/otelcol-llm/internal/llm/request"
@@ -54,6 +55,7 @@ type series struct {
 	last     time.Time
 
 	sum      float64
+	money    cost.Amount
 	hist     histogram
 	exemplar exemplar
 	fresh    bool // a gauge that was observed since the last export that was taken
@@ -108,6 +110,13 @@ func (s *Store) Observe(id names.MetricID, r *request.Request, labels []measure.
 			se.exemplar = exemplar{value: value, trace: r.TraceID, span: r.SpanID, at: s.now, set: true}
 		}
 	}
+}
+
+// Charge implements measure.Sink.
+func (s *Store) Charge(id names.MetricID, r *request.Request, labels []measure.Label, amount cost.Amount, weight float64) {
+	se := s.find(id, resource{r.Source.Service, r.Source.Namespace, r.Source.Environment}, labels)
+	se.last = s.now
+	se.money = se.money.Add(amount.Scale(weight))
 }
 
 // find returns the series of an observation. It allocates only for a new series.
