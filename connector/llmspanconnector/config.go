@@ -15,7 +15,7 @@ type Config struct {
 	JoinWindow time.Duration `mapstructure:"join_window"`
 
 	// MaxSpans bounds the spans that are remembered to join layers and to tell retries. Beyond it the oldest trace is settled early
-	// and counted. Default 100000.
+	// and counted. Default 50000.
 	MaxSpans int `mapstructure:"max_spans"`
 
 	// Histograms chooses their form.
@@ -103,7 +103,7 @@ func (c *MetricsConfig) Validate() error {
 func createDefaultConfig() component.Config {
 	return &Config{
 		JoinWindow: 10 * time.Second,
-		MaxSpans:   100_000,
+		MaxSpans:   50_000,
 		Metrics:    MetricsConfig{Interval: 10 * time.Second, Expiry: 5 * time.Minute, MaxSeries: 10_000},
 		Records:    RecordsSampled,
 

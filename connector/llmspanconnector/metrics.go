@@ -110,6 +110,11 @@ func (c *metricsConnector) flush(ctx context.Context) {
 		return
 	}
 	err := c.next.ConsumeMetrics(ctx, md)
+	if err == nil {
+		c.tracker.mu.Lock()
+		c.store.Taken()
+		c.tracker.mu.Unlock()
+	}
 	switch {
 	case err != nil && !c.failing:
 		c.failing = true

@@ -107,7 +107,7 @@ func (c *recordsConnector) write(res join.Result) {
 		if !c.wanted(&res.Requests[i].Request) {
 			continue
 		}
-		if c.outbox.LogRecordCount() >= maxWaiting && c.failing {
+		if c.failing && c.outbox.LogRecordCount() >= maxWaiting {
 			c.drop(context.Background(), 1, "outbox_full")
 			continue
 		}

@@ -171,7 +171,6 @@ type ending struct {
 
 // end closes a call: spans of the gateway and the client, truth, last delivery.
 func (w *World) end(c *call, e ending) {
-	delete(w.inFlight, c.id)
 	c.done = true
 	r := w.random
 	if e.at == 0 {
@@ -190,14 +189,17 @@ func (w *World) end(c *call, e ending) {
 		userEnd = w.now // the user has gone; the gateway learns of it a moment later
 		gatewayEnd = max(w.now+c.network, c.gatewayStart+50*time.Microsecond)
 	}
-	if gatewayEnd < w.now {
-		gatewayEnd, userEnd = w.now, max(userEnd, w.now)
+	// All is said when the user has the last byte, and every span that began has ended.
+	last := max(gatewayEnd, userEnd, w.now)
+	for _, q := range c.sequences {
+		last = max(last, q.spanEnd)
 	}
-	w.agenda.add(max(gatewayEnd, userEnd), func() { w.closeCall(c, e, gatewayEnd, userEnd) })
+	w.agenda.add(last, func() { w.closeCall(c, e, gatewayEnd, userEnd) })
 }
 
 // closeCall emits what is known at the end: spans of the gateway and the client, the truth, the last delivery.
 func (w *World) closeCall(c *call, e ending, gatewayEnd, userEnd time.Duration) {
+	delete(w.inFlight, c.id)
 	t := w.truth(c, e, userEnd)
 	if w.cfg.Gateway.Enabled && !c.Unsampled {
 		w.gatewaySpans(c, e, gatewayEnd)

@@ -127,7 +127,7 @@ func (w *World) Next() time.Duration {
 // StopArrivals ends the Poisson and replayed arrivals; calls in flight go on.
 func (w *World) StopArrivals() { w.stopped = true }
 
-// InFlight is the number of calls that have begun and not ended.
+// InFlight is the number of calls that have begun and not ended; of those that have, the truth and every span can be drained.
 func (w *World) InFlight() int { return len(w.inFlight) }
 
 // Submit begins a call now, through all layers, and returns its number.

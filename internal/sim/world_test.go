@@ -355,3 +355,28 @@ func TestTheGatewaysHTTPClientSpanEndsAtTheHeadersOfAStream(t *testing.T) {
 		}
 	}
 }
+
+func TestNothingIsMissingOnceNothingIsInFlight(t *testing.T) {
+	cfg := only(func(c *Config) { c.Gateway.Enabled = true })
+	for _, faults := range [][]Fault{nil, {{Kind: FaultEngineCrash, At: 600 * time.Millisecond, For: time.Second}}} {
+		cfg.Faults = faults
+		w, err := New(cfg, start)
+		require.NoError(t, err)
+		c := plain(w.engines[0].Model, 100, 300)
+		c.Kind, c.Outputs, c.Client = KindChoices, []int{20, 60, 300}, true
+		_, err = w.Submit(c)
+		require.NoError(t, err)
+		for w.InFlight() > 0 {
+			w.Advance(w.Now() + 10*time.Microsecond)
+			require.Less(t, w.Now(), time.Minute)
+		}
+		o := w.Drain()
+		require.Len(t, o.Truths, 1)
+		assert.EqualValues(t, 1, w.Totals().Ended)
+		assert.Len(t, named(o.spans(), "llm_request"), len(o.Truths[0].Sequences))
+		assert.Len(t, named(o.spans(), gatewaySpanName), 1)
+		assert.Len(t, named(o.spans(), "chat "+c.Model), 1)
+		w.Advance(w.Now() + 500*time.Millisecond)
+		assert.Empty(t, w.Drain().Exports, "nothing comes later")
+	}
+}

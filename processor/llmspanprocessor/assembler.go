@@ -206,6 +206,7 @@ func (a *assembler) count(ctx context.Context, o *outcome) {
 	}
 	add(t.ProcessorLlmspanSpansDropped, o.facts.Chunks, attribute.String("reason", "chunk_folded"))
 	add(t.ProcessorLlmspanSpansDropped, o.facts.Dropped, attribute.String("reason", "sampled_out"))
+	add(t.ProcessorLlmspanSpansDropped, o.duplicates, attribute.String("reason", "duplicate"))
 	add(t.ProcessorLlmspanSpansLate, o.late)
 	add(t.ProcessorLlmspanTracesUpgraded, o.upgraded)
 	add(t.ProcessorLlmspanStageSpans, o.facts.StageSpans)

@@ -32,6 +32,8 @@ type outcome struct {
 	// upgraded the dropped traces that a late span made worth keeping.
 	released                    [assemble.NumReasons]int
 	late, lateDropped, upgraded int
+	// duplicates counts spans that their trace had already.
+	duplicates int
 }
 
 // add takes the spans of one batch that belong to the shard.
@@ -42,6 +44,7 @@ func (s *shard) add(now time.Time, spans []ptrace.Span, origins []*assemble.Orig
 	var late []*assemble.Trace
 	lateOf := map[pcommon.TraceID]*assemble.Trace{}
 	released := s.released[:0]
+	before := s.buffer.Duplicates()
 	for i, span := range spans {
 		if _, decided := s.decisions.Get(span.TraceID()); !decided {
 			released = s.buffer.Add(now, span, origins[i], released)
@@ -57,6 +60,7 @@ func (s *shard) add(now time.Time, spans []ptrace.Span, origins []*assemble.Orig
 		span.MoveTo(t.Spans.AppendEmpty())
 		t.Origins = append(t.Origins, origins[i])
 	}
+	out.duplicates = s.buffer.Duplicates() - before
 	s.decide(now, released, &out)
 	s.follow(now, late, &out)
 	return out

@@ -1,6 +1,7 @@
 package vllmreceiver
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -16,8 +17,9 @@ import (
 // accept asks for OpenMetrics last: its counters carry less than the text format's comments.
 const accept = "text/plain;version=0.0.4;q=1,application/openmetrics-text;version=1.0.0;q=0.5,*/*;q=0.1"
 
-// fetch asks for one page and reads at most limit bytes of it. A body that breaks off is returned as far as it came, and said to be cut.
-func fetch(ctx context.Context, client *http.Client, page *url.URL, limit int64) target.Answer {
+// fetch asks for one page and reads at most limit bytes of it into buf, which keeps its memory for the next one. A body that breaks off is returned as
+// far as it came, and said to be cut.
+func fetch(ctx context.Context, client *http.Client, page *url.URL, limit int64, buf *bytes.Buffer) target.Answer {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, page.String(), http.NoBody)
 	if err != nil {
 		return target.Answer{Failure: "request"}
@@ -32,12 +34,9 @@ func fetch(ctx context.Context, client *http.Client, page *url.URL, limit int64)
 		_, _ = io.CopyN(io.Discard, resp.Body, 4096) // so that the connection can be used again; its length does not matter
 		return target.Answer{Status: resp.StatusCode}
 	}
-	var b strings.Builder
-	if n := resp.ContentLength; n > 0 {
-		b.Grow(int(min(n, limit)))
-	}
-	n, err := io.Copy(&b, io.LimitReader(resp.Body, limit+1))
-	body := b.String()
+	buf.Reset()
+	n, err := buf.ReadFrom(io.LimitReader(resp.Body, limit+1))
+	body := buf.String()
 	cut := err != nil
 	if n > limit {
 		body, cut = body[:limit], true

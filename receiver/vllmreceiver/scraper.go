@@ -1,6 +1,7 @@
 package vllmreceiver
 
 import (
+	"bytes"
 	"context"
 	"net/http"
 	"net/url"
@@ -55,6 +56,7 @@ type endpoint struct {
 	target *target.Target
 	report target.Report
 	answer target.Answer
+	body   bytes.Buffer // of the last answer, for its memory
 	at     time.Time
 }
 
@@ -149,7 +151,7 @@ func (s *engineScraper) ask(endpoints []*endpoint) {
 		wg.Go(func() {
 			defer func() { <-free }()
 			started := s.now()
-			e.answer = fetch(s.ctx, s.client, e.url, s.cfg.MaxPageBytes)
+			e.answer = fetch(s.ctx, s.client, e.url, s.cfg.MaxPageBytes, &e.body)
 			e.at = s.now()
 			e.answer.Took = e.at.Sub(started)
 		})

@@ -138,6 +138,7 @@ func TestAnswersOfServers(t *testing.T) {
 	vllm := readPage(t, "testdata/pages/vllm-0.32.0-end.prom")
 	hang := make(chan struct{})
 	defer close(hang)
+	lines := vllm[:strings.LastIndexByte(vllm[:30000], '\n')+1] // a cut that does not show in the text
 	tests := []struct {
 		name    string
 		handler http.HandlerFunc
@@ -157,9 +158,10 @@ func TestAnswersOfServers(t *testing.T) {
 		}, func(c *Config) { c.HTTP.Timeout = 20 * time.Millisecond }, "{llm.engine.state=unreachable} = 0"},
 		{"a connection that breaks off in the middle", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "100000")
-			_, _ = w.Write([]byte(vllm[:30000]))
+			_, _ = w.Write([]byte(lines))
 		}, nil, "{llm.engine.state=incomplete} = 1"},
-		{"a page beyond the cap on its size", text(vllm), func(c *Config) { c.MaxPageBytes = 30000 }, "{llm.engine.state=incomplete} = 1"},
+		{"a page as large as the cap", text(vllm), func(c *Config) { c.MaxPageBytes = int64(len(vllm)) }, "{llm.engine.state=ok} = 1"},
+		{"a page beyond the cap on its size", text(vllm), func(c *Config) { c.MaxPageBytes = int64(len(lines)) }, "{llm.engine.state=incomplete} = 1"},
 		{"a header that is asked for", func(w http.ResponseWriter, r *http.Request) {
 			if r.Header.Get("Authorization") != "Bearer secret" {
 				w.WriteHeader(401)

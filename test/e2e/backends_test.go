@@ -52,6 +52,15 @@ scrape_configs:
 	return b
 }
 
+// flush makes what the Victoria backends have taken in visible to queries.
+func (b backends) flush(r *report) {
+	for _, base := range []string{b.victoriaMetrics, b.victoriaLogs} {
+		if _, err := fetch(base + "/internal/force_flush"); err != nil {
+			r.add("flush: %v", err)
+		}
+	}
+}
+
 // sample is one series of an instant query.
 type sample struct {
 	Metric map[string]string

@@ -122,6 +122,7 @@ func TestRecordingsCountAsTheirClientsWereTold(t *testing.T) {
 			var r report
 			eventuallySame(patience, func() bool {
 				r = report{}
+				b.flush(&r)
 				for _, p := range b.paths() {
 					for _, q := range []struct {
 						metric, more string

@@ -64,6 +64,42 @@ type Trace struct {
 	byAge, byTouch, byRoot *list.Element
 	// queue is the list that byRoot is in.
 	queue *list.List
+	// known are the spans of a trace of more than scanned.
+	known map[identity]struct{}
+}
+
+// identity tells spans of a trace apart. The id alone does not: Zipkin's client and server share one.
+type identity struct {
+	id    pcommon.SpanID
+	kind  ptrace.SpanKind
+	start pcommon.Timestamp
+}
+
+func identify(s ptrace.Span) identity { return identity{s.SpanID(), s.Kind(), s.StartTimestamp()} }
+
+// scanned is up to how many spans a trace's are compared one by one; a map of so few costs more than it saves.
+const scanned = 32
+
+// has tells whether a span is in the trace already.
+func (t *Trace) has(s ptrace.Span) bool {
+	n := t.Spans.Len()
+	if n <= scanned {
+		want := identify(s)
+		for i := range n {
+			if identify(t.Spans.At(i)) == want {
+				return true
+			}
+		}
+		return false
+	}
+	if t.known == nil {
+		t.known = make(map[identity]struct{}, 2*n)
+		for i := range n {
+			t.known[identify(t.Spans.At(i))] = struct{}{}
+		}
+	}
+	_, ok := t.known[identify(s)]
+	return ok
 }
 
 // Buffer is one shard of held traces.
@@ -76,6 +112,7 @@ type Buffer struct {
 	lacking *list.List // those of them that were found to lack something
 	bytes   int
 	spans   int
+	twice   int
 	sizer   ptrace.ProtoMarshaler
 }
 
@@ -89,7 +126,10 @@ func (b *Buffer) Bytes() int  { return b.bytes }
 func (b *Buffer) Spans() int  { return b.spans }
 func (b *Buffer) Traces() int { return len(b.traces) }
 
-// Add moves a span into its trace. What has to be released for it is appended to out: its own trace when that has become too large, and
+// Duplicates is how many spans were left out because their trace had them already.
+func (b *Buffer) Duplicates() int { return b.twice }
+
+// Add moves a span into its trace, unless the trace has it: a sender that got no answer sends again. What has to be released for it is appended to out: its own trace when that has become too large, and
 // the oldest traces when the budget is exceeded.
 func (b *Buffer) Add(now time.Time, span ptrace.Span, o *Origin, out []*Trace) []*Trace {
 	id := span.TraceID()
@@ -103,6 +143,13 @@ func (b *Buffer) Add(now time.Time, span ptrace.Span, o *Origin, out []*Trace) [
 		b.touched.MoveToBack(t.byTouch)
 	}
 	t.touched = now
+	if t.has(span) {
+		b.twice++
+		return out
+	}
+	if t.known != nil {
+		t.known[identify(span)] = struct{}{}
+	}
 	if span.ParentSpanID().IsEmpty() && t.byRoot == nil {
 		t.root = now
 		t.byRoot, t.queue = b.rooted.PushBack(t), b.rooted

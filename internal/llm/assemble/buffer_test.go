@@ -126,7 +126,37 @@ func TestATraceIsReleased(t *testing.T) {
 	})
 }
 
-// Whatever comes and goes, what is held is what was added less what was released.
+func TestASpanIsHeldOnce(t *testing.T) {
+	for name, spans := range map[string]byte{"of a short trace": 10, "of a long trace": 3 * scanned} {
+		t.Run(name, func(t *testing.T) {
+			b := New(testConfig)
+			for range 3 { // a sender that gets no answer sends all of it again
+				for i := range spans {
+					require.Empty(t, add(b, at(0), 1, i+1, 9, "n"))
+				}
+			}
+			assert.Equal(t, []int{int(spans), 2 * int(spans)}, []int{b.Spans(), b.Duplicates()})
+			out := b.Drain(nil)
+			require.Len(t, out, 1)
+			assert.Equal(t, int(spans), out[0].Spans.Len())
+			assert.Zero(t, b.Bytes())
+		})
+	}
+	t.Run("but Zipkin's two halves of a call share an id", func(t *testing.T) {
+		b := New(testConfig)
+		td := ptrace.NewTraces()
+		spans := td.ResourceSpans().AppendEmpty().ScopeSpans().AppendEmpty().Spans()
+		for _, k := range []ptrace.SpanKind{ptrace.SpanKindClient, ptrace.SpanKindServer} {
+			s := spans.AppendEmpty()
+			s.SetSpanID(pcommon.SpanID{1})
+			s.SetKind(k)
+		}
+		EachSpan(td, func(s ptrace.Span, o *Origin) { b.Add(at(0), s, o, nil) })
+		assert.Equal(t, []int{2, 0}, []int{b.Spans(), b.Duplicates()})
+	})
+}
+
+// Whatever comes and goes, what is held is what was added less what was released and what was there already.
 func TestNothingIsLostOrMade(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	cfg := testConfig
@@ -147,11 +177,11 @@ func TestNothingIsLostOrMade(t *testing.T) {
 		if i%7 == 0 {
 			count(b.Due(at(now), nil, nothing))
 		}
-		require.Equal(t, in, out+b.Spans())
+		require.Equal(t, in, out+b.Spans()+b.Duplicates())
 		require.LessOrEqual(t, b.Bytes(), cfg.MaxBytes)
 	}
 	count(b.Drain(nil))
-	assert.Equal(t, in, out)
+	assert.Equal(t, in, out+b.Duplicates())
 	assert.Zero(t, b.Bytes()+b.Spans()+b.Traces())
 }
 
@@ -167,6 +197,7 @@ func TestBatchPutsEachResourceAndScopeOnce(t *testing.T) {
 			for i := range 3 {
 				span := ss.Spans().AppendEmpty()
 				span.SetTraceID(pcommon.TraceID{byte(i)})
+				span.SetSpanID(pcommon.SpanID{byte(r), byte(s), 1})
 				span.SetName("n")
 			}
 		}

@@ -159,11 +159,34 @@ func TestReadClaimsACrashedRequest(t *testing.T) {
 	assert.False(t, ok, "an error with attributes of its own is somebody else's span")
 }
 
-func TestNamesOfRecognisersAgree(t *testing.T) {
-	var want []string
-	for _, r := range recognisers[1:] {
-		want = append(want, r.name)
+func TestKeysHaveOneMeaningAndAPlaceInShapes(t *testing.T) {
+	seen := map[string]spelling{}
+	for _, table := range tables {
+		for k, s := range table {
+			if old, ok := seen[k]; ok {
+				assert.Equal(t, old, s, "%s is listed twice with different meanings", k)
+			}
+			seen[k] = s
+			assert.True(t, k != "" && len(k) < 64, "%q has no place in shapes", k)
+		}
 	}
-	assert.Equal(t, want, recognisersByName[:])
-	assert.Empty(t, recognisers[0].name, "what llmspan wrote is asked first and keeps the name of its source")
+	assert.Equal(t, seen, spellings)
+}
+
+// Every name has its function: TestReadClaims has a span of each.
+func TestEveryDialectIsAsked(t *testing.T) {
+	asked := map[string]bool{}
+	everyRecordedSpan(t, func(_ string, s ptrace.Span, res *request.Source) {
+		if r, ok := Read(s, res); ok {
+			asked[r.Dialect] = true
+		}
+	})
+	asked["openllmetry"] = true // the recorded versions write the conventions' keys; TestReadClaims has the old form
+	for _, n := range dialectNames[1:] {
+		assert.True(t, asked[n], "no recording has a span of %s", n)
+	}
+	assert.Empty(t, dialectNames[0], "what llmspan wrote is asked first and keeps the name of its source")
+	var s source
+	s.span = ptrace.NewSpan()
+	assert.Equal(t, notMine, recognise(len(dialectNames), &s, &request.Request{}))
 }

@@ -42,26 +42,36 @@ const (
 	noRequest
 )
 
-// recogniser decides whether a span belongs to a dialect, and if so completes r, of which the identity is already set. Unless it claims
-// the span it leaves r as it is.
-type recogniser struct {
-	name      string
-	recognise func(s *source, r *request.Request) verdict
-}
+// dialectNames are the dialects in the order in which they are asked: what llmspan itself wrote, engines, gateways, SDKs, and last the
+// plain HTTP spans, which are layers only where they enclose a request.
+var dialectNames = [...]string{"", "vllm", "sglang", "dynamo", "litellm", "openinference", "openllmetry", "vercel", "semconv", "http"}
 
-// recognisers in the order in which they are asked: what llmspan itself wrote, engines, gateways, SDKs, and last the plain HTTP
-// spans, which are layers only where they enclose a request.
-var recognisers = []recogniser{
-	{"", recogniseOwn},
-	{"vllm", recogniseVLLM},
-	{"sglang", recogniseSGLang},
-	{"dynamo", recogniseDynamo},
-	{"litellm", recogniseLiteLLM},
-	{"openinference", recogniseOpenInference},
-	{"openllmetry", recogniseOpenLLMetry},
-	{"vercel", recogniseVercel},
-	{"semconv", recogniseSemconv},
-	{"http", recogniseHTTP},
+// recognise asks dialect i whether a span is its own. If so it completes r, of which the identity is already set; otherwise it leaves r as
+// it is. A switch and not a table of functions, because what is called through a variable moves s and r to the heap for every span.
+func recognise(i int, s *source, r *request.Request) verdict {
+	switch i {
+	case 0:
+		return recogniseOwn(s, r)
+	case 1:
+		return recogniseVLLM(s, r)
+	case 2:
+		return recogniseSGLang(s, r)
+	case 3:
+		return recogniseDynamo(s, r)
+	case 4:
+		return recogniseLiteLLM(s, r)
+	case 5:
+		return recogniseOpenInference(s, r)
+	case 6:
+		return recogniseOpenLLMetry(s, r)
+	case 7:
+		return recogniseVercel(s, r)
+	case 8:
+		return recogniseSemconv(s, r)
+	case 9:
+		return recogniseHTTP(s, r)
+	}
+	return notMine
 }
 
 // Read reads one span. ok is false when no dialect claims it; r then holds the span's identity and instants alone.
@@ -78,15 +88,15 @@ func Read(span ptrace.Span, res *request.Source) (r request.Request, ok bool) {
 		TraceState: span.TraceState().AsRaw(),
 	}
 	s.decision(&r)
-	for i := 0; i < len(recognisers); i++ {
-		switch recognisers[i].recognise(&s, &r) {
+	for i := 0; i < len(dialectNames); i++ {
+		switch recognise(i, &s, &r) {
 		case aRequest:
 			if r.Dialect == "" {
-				r.Dialect = recognisers[i].name
+				r.Dialect = dialectNames[i]
 			}
 			return r, true
 		case noRequest:
-			i = max(i, len(recognisers)-2) // a server's span may still be a plain layer
+			i = max(i, len(dialectNames)-2) // a server's span may still be a plain layer
 		}
 	}
 	return r, false
@@ -115,21 +125,27 @@ func (s *source) common(r *request.Request) {
 	s.outcome(r)
 }
 
+// figure is a field with the name under which it is rejected.
+type figure struct {
+	field field
+	name  string
+}
+
+var usageFigures = [...]figure{
+	{fieldInputTokens, "input_tokens"},
+	{fieldOutputTokens, "output_tokens"},
+	{fieldCachedTokens, "cache_read.input_tokens"},
+	{fieldCacheWriteTokens, "cache_creation.input_tokens"},
+	{fieldReasoningTokens, "reasoning.output_tokens"},
+}
+
 // usage reads the token counts.
 func (s *source) usage(r *request.Request) {
-	for _, u := range [...]struct {
-		field field
-		name  string
-		to    *request.Tokens
-	}{
-		{fieldInputTokens, "input_tokens", &r.InputTokens},
-		{fieldOutputTokens, "output_tokens", &r.OutputTokens},
-		{fieldCachedTokens, "cache_read.input_tokens", &r.CachedTokens},
-		{fieldCacheWriteTokens, "cache_creation.input_tokens", &r.CacheWriteToken},
-		{fieldReasoningTokens, "reasoning.output_tokens", &r.ReasoningTokens},
-	} {
-		if n, ok := s.tokens(r, u.field, u.name); ok {
-			*u.to = request.Some(n)
+	// Apart from the names, which a rejection keeps: together they would move r to the heap.
+	to := [len(usageFigures)]*request.Tokens{&r.InputTokens, &r.OutputTokens, &r.CachedTokens, &r.CacheWriteToken, &r.ReasoningTokens}
+	for i, f := range usageFigures {
+		if n, ok := s.tokens(r, f.field, f.name); ok {
+			*to[i] = request.Some(n)
 		}
 	}
 	// A part larger than its whole says that one of the two is wrong; the whole is what is billed, so the part goes.

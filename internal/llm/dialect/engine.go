@@ -16,6 +16,10 @@ func longest(r *request.Request) float64 {
 	return min(r.Duration()*(1+slackRatio)+slackSeconds, maxSeconds)
 }
 
+var engineFigures = [...]figure{
+	{fieldE2E, "e2e"}, {fieldTTFT, "ttft"}, {fieldQueue, "queue"}, {fieldPrefill, "prefill"}, {fieldDecode, "decode"},
+}
+
 // engineTimes reads the latency attributes of vLLM and SGLang and rejects what cannot be true: a negative time, one longer than its
 // span (milliseconds under a name in seconds end here too), a first token after the end.
 func (s *source) engineTimes(r *request.Request) {
@@ -23,24 +27,15 @@ func (s *source) engineTimes(r *request.Request) {
 	if s.has(fieldE2E) {
 		// Milliseconds throughout: the short ones among them would pass for seconds.
 		if d, ok := number(s.values[fieldE2E]); ok && d > limit && d/1000 <= limit {
-			for _, n := range [...]string{"e2e", "ttft", "queue", "prefill", "decode"} {
-				r.Reject(n)
+			for _, f := range engineFigures {
+				r.Reject(f.name)
 			}
 			return
 		}
 	}
-	for _, t := range [...]struct {
-		field field
-		name  string
-		to    *request.Seconds
-	}{
-		{fieldE2E, "e2e", &r.E2E},
-		{fieldTTFT, "ttft", &r.TTFT},
-		{fieldQueue, "queue", &r.Queue},
-		{fieldPrefill, "prefill", &r.Prefill},
-		{fieldDecode, "decode", &r.Decode},
-	} {
-		*t.to = s.seconds(r, t.field, t.name, limit)
+	to := [len(engineFigures)]*request.Seconds{&r.E2E, &r.TTFT, &r.Queue, &r.Prefill, &r.Decode}
+	for i, f := range engineFigures {
+		*to[i] = s.seconds(r, f.field, f.name, limit)
 	}
 	if r.TTFT.Known && r.E2E.Known && r.TTFT.Value > r.E2E.Value*(1+slackRatio)+slackSeconds {
 		r.TTFT = request.Seconds{}

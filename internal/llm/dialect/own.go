@@ -40,18 +40,15 @@ var ownKeys = map[string]spelling{
 	names.SamplingPartial:   {fieldOwnPartial, 0},
 }
 
-// ownDialects are the names that Write can have left; any other value was not written by us.
-var ownDialects = func() map[string]string {
-	m := map[string]string{}
-	for _, r := range recognisersByName {
-		m[r] = r
+// ownDialect is the name that Write can have left; any other value was not written by us.
+func ownDialect(name string) (string, bool) {
+	for _, n := range dialectNames[1:] {
+		if n == name {
+			return n, true
+		}
 	}
-	return m
-}()
-
-// recognisersByName repeats the names of recognisers, which refers to recogniseOwn and so cannot be read while it is initialised; a test
-// holds the two together.
-var recognisersByName = [...]string{"vllm", "sglang", "dynamo", "litellm", "openinference", "openllmetry", "vercel", "semconv", "http"}
+	return "", false
+}
 
 // What a span that says that we wrote it is believed: anybody can say so. A figure is no longer than three years, which no request takes
 // and which a sum survives; the names of rejected figures become labels, so they have to be names, and few.
@@ -63,7 +60,7 @@ const (
 // recogniseOwn claims a span that Write has been on.
 func recogniseOwn(s *source, r *request.Request) verdict {
 	layer := request.ParseLayer(s.text(fieldOwnLayer))
-	dialect, ok := ownDialects[s.text(fieldOwnDialect)]
+	dialect, ok := ownDialect(s.text(fieldOwnDialect))
 	if layer == request.LayerNone || !ok {
 		return notMine
 	}
@@ -88,10 +85,20 @@ func recogniseOwn(s *source, r *request.Request) verdict {
 		field field
 		to    *request.Seconds
 	}{
-		{fieldOwnAdmission, &r.Admission}, {fieldOwnQueue, &r.Queue}, {fieldOwnPrefill, &r.Prefill}, {fieldOwnDecode, &r.Decode},
-		{fieldOwnTTFT, &r.TTFT}, {fieldOwnE2E, &r.E2E}, {fieldOwnUserTTFT, &r.UserTTFT},
-		{fieldOwnIngress, &r.Ingress}, {fieldOwnReturn, &r.Return}, {fieldOwnKVTransfer, &r.KVTransfer}, {fieldOwnClockSkew, &r.ClockSkew},
-		{fieldOwnUserE2E, &r.UserE2E}, {fieldOwnGapMax, &r.UserGapMax}, {fieldOwnIncoming, &r.IncomingWeight},
+		{fieldOwnAdmission, &r.Admission},
+		{fieldOwnQueue, &r.Queue},
+		{fieldOwnPrefill, &r.Prefill},
+		{fieldOwnDecode, &r.Decode},
+		{fieldOwnTTFT, &r.TTFT},
+		{fieldOwnE2E, &r.E2E},
+		{fieldOwnUserTTFT, &r.UserTTFT},
+		{fieldOwnIngress, &r.Ingress},
+		{fieldOwnReturn, &r.Return},
+		{fieldOwnKVTransfer, &r.KVTransfer},
+		{fieldOwnClockSkew, &r.ClockSkew},
+		{fieldOwnUserE2E, &r.UserE2E},
+		{fieldOwnGapMax, &r.UserGapMax},
+		{fieldOwnIncoming, &r.IncomingWeight},
 	} {
 		if !s.has(t.field) {
 			continue
@@ -140,17 +147,27 @@ func Write(r *request.Request, span ptrace.Span) {
 		return own || business || k == names.TPOT || // which is not read: it follows from the rest
 			strings.HasPrefix(k, names.Dimension)
 	})
-	a.EnsureCapacity(a.Len() + 20)
+	a.EnsureCapacity(a.Len() + 10) // a client's span gets 4 to 8 more, an engine's 10 to 14
 	a.PutStr(names.Layer, r.Layer.String())
 	a.PutStr(names.Dialect, r.Dialect)
 	for _, f := range [...]struct {
 		key string
 		v   request.Seconds
 	}{
-		{names.Admission, r.Admission}, {names.Queue, r.Queue}, {names.Prefill, r.Prefill}, {names.Decode, r.Decode},
-		{names.KVTransfer, r.KVTransfer}, {names.Ingress, r.Ingress}, {names.Return, r.Return},
-		{names.TTFT, r.TTFT}, {names.TPOT, r.TPOT()}, {names.E2E, r.E2E}, {names.UserTTFT, r.UserTTFT}, {names.ClockSkew, r.ClockSkew},
-		{names.UserE2E, r.UserE2E}, {names.UserGapMax, r.UserGapMax},
+		{names.Admission, r.Admission},
+		{names.Queue, r.Queue},
+		{names.Prefill, r.Prefill},
+		{names.Decode, r.Decode},
+		{names.KVTransfer, r.KVTransfer},
+		{names.Ingress, r.Ingress},
+		{names.Return, r.Return},
+		{names.TTFT, r.TTFT},
+		{names.TPOT, r.TPOT()},
+		{names.E2E, r.E2E},
+		{names.UserTTFT, r.UserTTFT},
+		{names.ClockSkew, r.ClockSkew},
+		{names.UserE2E, r.UserE2E},
+		{names.UserGapMax, r.UserGapMax},
 	} {
 		if f.v.Known {
 			a.PutDouble(f.key, f.v.Value)
@@ -184,8 +201,11 @@ func writeRequest(r *request.Request, a pcommon.Map) {
 		key string
 		v   request.Tokens
 	}{
-		{names.InputTokens, r.InputTokens}, {names.OutputTokens, r.OutputTokens}, {names.CacheReadTokens, r.CachedTokens},
-		{names.CacheWriteTokens, r.CacheWriteToken}, {names.ReasoningTokens, r.ReasoningTokens},
+		{names.InputTokens, r.InputTokens},
+		{names.OutputTokens, r.OutputTokens},
+		{names.CacheReadTokens, r.CachedTokens},
+		{names.CacheWriteTokens, r.CacheWriteToken},
+		{names.ReasoningTokens, r.ReasoningTokens},
 	} {
 		if f.v.Known {
 			a.PutInt(f.key, f.v.Value)

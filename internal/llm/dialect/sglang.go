@@ -26,10 +26,8 @@ func recogniseSGLang(s *source, r *request.Request) verdict {
 	if strings.HasPrefix(s.text(fieldRID), "HEALTH_CHECK") || strings.HasPrefix(s.text(fieldRequestID), "HEALTH_CHECK") {
 		return noRequest
 	}
-	var warmup request.Request
-	s.common(&warmup)
-	if warmup.Sequences > 1 && warmup.OutputTokens.Or(1) == 0 {
-		return noRequest
+	if s.atLeast(fieldSequences, 2) && s.has(fieldOutputTokens) && !s.atLeast(fieldOutputTokens, 1) {
+		return noRequest // the warm-up
 	}
 	r.Layer = request.LayerEngine
 	s.common(r)
@@ -46,4 +44,13 @@ func recogniseSGLang(s *source, r *request.Request) verdict {
 		r.Model = s.res.Model
 	}
 	return aRequest
+}
+
+// atLeast tells whether a field is a count of n or more.
+func (s *slots) atLeast(f field, n int64) bool {
+	if !s.has(f) {
+		return false
+	}
+	v, ok := count(s.values[f])
+	return ok && v >= n
 }

@@ -108,9 +108,9 @@ func TestDialectsAreDocumented(t *testing.T) {
 		got = append(got, name)
 	}
 	var want []string
-	for _, r := range recognisers {
-		if r.name != "" {
-			want = append(want, r.name)
+	for _, name := range dialectNames {
+		if name != "" {
+			want = append(want, name)
 		}
 	}
 	assert.Equal(t, want, got)

@@ -29,7 +29,9 @@ type group struct {
 
 	merged  request.Request
 	spans   int
-	prompts map[string]promptTokens
+	prompt  string // the only one of most calls
+	first   promptTokens
+	prompts map[string]promptTokens // of a call with several
 	inputs  parts
 	outputs parts
 	// prefills are the outputs of spans that look like the prefill side of a disaggregated pair; decodes is the number of the others.
@@ -73,6 +75,12 @@ type rootKey struct {
 
 type promptTokens struct{ input, cached request.Tokens }
 
+// with takes a sequence of the prompt. Sequences of one prompt say the same; were they not to, the most is what does not depend on which
+// comes first.
+func (p promptTokens) with(r *request.Request) promptTokens {
+	return promptTokens{most(p.input, r.InputTokens), most(p.cached, r.CachedTokens)}
+}
+
 // parts sums what is known and remembers whether anything was.
 type parts struct {
 	sum   int64
@@ -113,7 +121,7 @@ func (j *Joiner) group(t *trace, r *request.Request) *group {
 		}
 	}
 	k := groupKey{parent, base, r.Beam}
-	if g, ok := t.byKey[k]; ok {
+	if g := t.find(k); g != nil {
 		return g
 	}
 	if g := t.pair(id, r); g != nil {
@@ -130,14 +138,7 @@ func (j *Joiner) group(t *trace, r *request.Request) *group {
 	if root {
 		j.roots[rootKey{id, r.Start}] = g
 	}
-	if t.byKey == nil {
-		t.byKey = map[groupKey]*group{}
-	}
-	t.byKey[k] = g
-	t.groups = append(t.groups, g)
-	if g.beam {
-		t.beams = append(t.beams, g)
-	}
+	t.addGroup(g)
 	if g.ident = j.identify(id); g.ident != nil {
 		g.ident.addGroup(g)
 	}
@@ -190,15 +191,17 @@ func (g *group) add(r *request.Request) {
 	if g.base == "n" {
 		prompt = "n"
 	}
-	if prompt == "" || len(g.prompts) >= maxPrompts {
+	switch {
+	case prompt == "" || (len(g.prompts) >= maxPrompts && prompt != g.prompt):
 		g.inputs.add(r.InputTokens)
-	} else {
+	case g.prompt == "" || g.prompt == prompt:
+		g.prompt = prompt
+		g.first = g.first.with(r)
+	default:
 		if g.prompts == nil {
-			g.prompts = make(map[string]promptTokens, 1)
+			g.prompts = map[string]promptTokens{}
 		}
-		// Sequences of one prompt say the same. Were they not to, the most is what does not depend on which comes first.
-		old := g.prompts[prompt]
-		g.prompts[prompt] = promptTokens{most(old.input, r.InputTokens), most(old.cached, r.CachedTokens)}
+		g.prompts[prompt] = g.prompts[prompt].with(r)
 	}
 	if prefillSide(r) {
 		g.prefills.add(r.OutputTokens)
@@ -243,6 +246,8 @@ func (g *group) totals() totals {
 		return totals{input: g.minInput, output: request.Some(int64(len(g.width)) * g.maxWidth)}
 	}
 	in, cached := g.inputs, parts{}
+	in.add(g.first.input)
+	cached.add(g.first.cached)
 	for _, p := range g.prompts {
 		in.add(p.input)
 		cached.add(p.cached)

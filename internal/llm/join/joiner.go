@@ -13,6 +13,8 @@ import (
 type Config struct {
 	// Window is how long a client's or gateway's span waits for an engine's, and how long a span is remembered after it.
 	Window time.Duration
+	// Remember is how long a request span is told from a retry after that; a key of it is all that is kept.
+	Remember time.Duration
 	// MaxSpans is the most spans that are remembered at a time; beyond it the oldest trace is settled early.
 	MaxSpans int
 }
@@ -65,6 +67,8 @@ type Joiner struct {
 	order  *list.List // of *trace, least recently touched first
 	held   int
 	batch  uint64 // the number of the batch that is being added
+	now    time.Time
+	seen   seen
 	// byID finds requests by response id across traces.
 	byID map[string]*identity
 	// notes are what layers told of requests that were counted before, since the last batch.
@@ -89,31 +93,18 @@ type node struct {
 	key
 	parent pcommon.SpanID
 	outer  *outer // a client's or gateway's request span
-	call   bool   // a layer that stands around one call, request span or plain
+	// request: it reported a request.
+	request bool
+	call    bool // a layer that stands around one call, request span or plain
 	// answered: an engine's call below it was counted for it.
 	answered bool
-}
-
-// trace is what is remembered of one trace.
-type trace struct {
-	id      pcommon.TraceID
-	touched time.Time
-	batch   uint64
-	elem    *list.Element
-	nodes   []*node
-	outers  []*outer
-	byID    map[string][]*outer
-	groups  []*group
-	byKey   map[groupKey]*group
-	beams   []*group
-	waiting int // spans that wait
 }
 
 // New returns an empty joiner.
 func New(cfg Config) *Joiner {
 	return &Joiner{
 		cfg: cfg, nodes: map[key]*node{}, traces: map[pcommon.TraceID]*trace{}, order: list.New(), byID: map[string]*identity{},
-		roots: map[rootKey]*group{}, joined: map[string]struct{}{},
+		roots: map[rootKey]*group{}, joined: map[string]struct{}{}, seen: newSeen(cfg.Remember, 4*cfg.MaxSpans),
 	}
 }
 
@@ -128,19 +119,25 @@ func (j *Joiner) Remembered() int { return len(j.nodes) }
 func (j *Joiner) Add(now time.Time, batch []Span, whole bool) Result {
 	var res Result
 	j.batch++
+	j.now = now
 	var dirty []*group
 	var touched []*trace
 	for i := range batch {
 		s := &batch[i]
 		k := key{s.TraceID, s.SpanID}
-		if _, dup := j.nodes[k]; dup {
-			if s.Request != nil && !s.Request.LayerOnly {
+		reports := s.Request != nil && !s.Request.LayerOnly
+		if _, dup := j.nodes[k]; dup || reports && j.seen.has(k) {
+			if reports {
 				res.Duplicates++
+			}
+			if t, ok := j.traces[s.TraceID]; ok {
+				t.touched = now // its sender is at it still
+				j.order.MoveToBack(t.elem)
 			}
 			continue
 		}
 		t := j.touch(now, s.TraceID, &touched)
-		n := &node{key: k, parent: s.ParentID, call: s.Request != nil && s.Request.Layer != request.LayerEngine}
+		n := &node{key: k, parent: s.ParentID, request: reports, call: s.Request != nil && s.Request.Layer != request.LayerEngine}
 		j.nodes[k] = n
 		t.nodes = append(t.nodes, n)
 		switch r := s.Request; {
@@ -219,6 +216,8 @@ func (j *Joiner) attempted(g *group) bool {
 // Expire settles what has waited long enough at now, and forgets what is older.
 func (j *Joiner) Expire(now time.Time) Result {
 	var res Result
+	j.now = now
+	j.seen.rotate(now)
 	for e := j.order.Front(); e != nil; {
 		t := e.Value.(*trace)
 		e = e.Next()

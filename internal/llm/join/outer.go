@@ -27,13 +27,9 @@ func (j *Joiner) hold(now time.Time, t *trace, n *node, r *request.Request) {
 	o := &outer{node: n, req: r, id: r.ResponseID, arrived: now}
 	if o.ident = j.identify(o.id); o.ident != nil {
 		o.ident.addOuter(o)
-		if t.byID == nil {
-			t.byID = map[string][]*outer{}
-		}
-		t.byID[o.id] = append(t.byID[o.id], o)
 	}
 	n.outer = o
-	t.outers = append(t.outers, o)
+	t.addOuter(o)
 	t.waiting++
 	j.held++
 }
@@ -65,8 +61,10 @@ func (j *Joiner) layers(g *group, f func(*outer)) {
 	if g.ident == nil {
 		return
 	}
-	for _, o := range g.trace.byID[g.id] {
-		j.above(o.node.key, f)
+	for _, o := range g.trace.withID(g.id) {
+		if o.id == g.id {
+			j.above(o.node.key, f)
+		}
 	}
 	for l := range g.ident.sides {
 		for _, o := range g.ident.sides[l].outers {

@@ -346,6 +346,7 @@ func TestTotals(t *testing.T) {
 			{2, "e", "", engine, "chatcmpl-1", 10, 5, nil},
 			{3, "c", "", client, "", -1, -1, silent},
 		}, 1, 10, 5, 1},
+		{"many calls of two sequences in one trace, each with a sibling that read its id", manyCalls(15), 15, 150, 135, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			want := sums{requests: c.requests, input: c.input, output: c.output, unsolved: int(c.unsolved)}
@@ -378,6 +379,17 @@ func TestTotals(t *testing.T) {
 			}
 		})
 	}
+}
+
+// manyCalls are more than what a trace looks through without a map.
+func manyCalls(n int) (out []row) {
+	for i := range n {
+		c := string(rune('a' + i))
+		out = append(out, row{1, "p" + c, "", none, "", 0, 0, nil},
+			row{1, "l" + c, "p" + c, gateway, "chatcmpl-" + c, 10, 9, nil},
+			row{1, "e" + c, "p" + c, engine, "chatcmpl-" + c, 10, 5, nil}, row{1, "f" + c, "p" + c, engine, "chatcmpl-" + c, 10, 4, nil})
+	}
+	return out
 }
 
 // A beam search is one request with one record, however many batches its steps come in.

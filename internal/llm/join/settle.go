@@ -268,8 +268,11 @@ func (j *Joiner) addedAbove(o *outer) bool {
 
 func addTokens(r, o *request.Request) {
 	for _, p := range [...]struct{ to, from *request.Tokens }{
-		{&r.InputTokens, &o.InputTokens}, {&r.OutputTokens, &o.OutputTokens}, {&r.CachedTokens, &o.CachedTokens},
-		{&r.ReasoningTokens, &o.ReasoningTokens}, {&r.CacheWriteToken, &o.CacheWriteToken},
+		{&r.InputTokens, &o.InputTokens},
+		{&r.OutputTokens, &o.OutputTokens},
+		{&r.CachedTokens, &o.CachedTokens},
+		{&r.ReasoningTokens, &o.ReasoningTokens},
+		{&r.CacheWriteToken, &o.CacheWriteToken},
 	} {
 		if p.from.Known {
 			*p.to = request.Some(p.to.Or(0) + p.from.Value)
@@ -283,6 +286,9 @@ func (j *Joiner) drop(t *trace, res *Result) {
 	j.settleBeams(time.Time{}, t, true, res)
 	for _, n := range t.nodes {
 		delete(j.nodes, n.key)
+		if n.request {
+			j.seen.add(j.now, n.key)
+		}
 	}
 	for _, g := range t.groups {
 		if g.ident != nil {

@@ -21,11 +21,36 @@ func TestAnOuterLayerWaitsForTheWindow(t *testing.T) {
 	assert.Equal(t, 1, r.j.Remembered(), "for a retry, and for what comes late")
 	r.rows(row{1, "c", "", client, "x1", 10, 5, nil})
 	assert.Equal(t, 1, r.got.duplicates)
-	r.after(9 * time.Second)
-	assert.Equal(t, 1, r.j.Remembered())
+	r.after(19 * time.Second)
+	assert.Equal(t, 1, r.j.Remembered(), "its sender was at it")
 	r.after(time.Second)
 	assert.Zero(t, r.j.Remembered())
 	r.drain()
+}
+
+// OTLP senders retry for minutes: long after a trace was forgotten its request spans are told from new ones.
+func TestALateRetryIsNoNewRequest(t *testing.T) {
+	r := newRunner(t, Config{Remember: 5 * time.Minute})
+	call := row{1, "e", "", engine, "chatcmpl-x", 10, 5, nil}
+	r.rows(call, row{2, "c", "", client, "y", 10, 5, nil}).after(4 * time.Minute)
+	assert.Zero(t, r.j.Remembered())
+	assert.Equal(t, 2, r.got.requests)
+	r.rows(call, row{2, "c", "", client, "y", 10, 5, nil})
+	assert.Equal(t, 2, r.got.requests)
+	assert.Equal(t, 2, r.got.duplicates)
+	r.after(6 * time.Minute).after(6 * time.Minute).rows(call)
+	assert.Equal(t, 3, r.got.requests, "it is not remembered for ever")
+	r.drain()
+}
+
+func TestWhatIsRememberedOfForgottenTracesIsBounded(t *testing.T) {
+	s := newSeen(time.Hour, 100)
+	for i := range 1000 {
+		s.add(time.Unix(int64(i), 0), key{span: pcommon.SpanID{byte(i), byte(i >> 8)}})
+		require.LessOrEqual(t, len(s.recent)+len(s.older), 200)
+	}
+	assert.True(t, s.has(key{span: pcommon.SpanID{999 & 255, 999 >> 8}}))
+	assert.False(t, s.has(key{span: pcommon.SpanID{1, 0}}))
 }
 
 // A span is exported after the ones below it, which may be an export apart.
@@ -170,6 +195,19 @@ func TestMaxSpansBounds(t *testing.T) {
 	r.add(spans, false)
 	assert.Zero(t, r.j.Remembered())
 	assert.Equal(t, sums{requests: 50, input: 50, output: 50, settled: 50}, r.drain())
+}
+
+// What a forgotten trace had under an id that another one still has is let go of; that it was counted stays known.
+func TestAForgottenTraceIsLetGoOf(t *testing.T) {
+	r := newRunner(t, Config{}).rows(row{1, "c", "", client, "x1", 10, 5, nil}).after(15 * time.Second)
+	r.rows(row{2, "g", "", gateway, "x1", 10, 5, nil}).after(5 * time.Second)
+	require.Equal(t, 1, r.j.Remembered())
+	for l := range r.j.byID["x1"].sides {
+		for _, o := range r.j.byID["x1"].sides[l].outers {
+			assert.Equal(t, pcommon.TraceID{2}, o.node.trace)
+		}
+	}
+	assert.Equal(t, sums{requests: 1, input: 10, output: 5, settled: 2}, r.drain())
 }
 
 // A constant id that never pauses is not what grows: nothing of a trace that is forgotten is kept under it.

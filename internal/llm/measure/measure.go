@@ -59,8 +59,14 @@ func (m *Measurer) Engine(r *request.Request) {
 		id names.MetricID
 		v  request.Seconds
 	}{
-		{names.ServerTTFT, r.TTFT}, {names.ServerTPOT, r.TPOT()}, {names.AdmissionDuration, r.Admission}, {names.QueueDuration, r.Queue},
-		{names.KVTransferDuration, r.KVTransfer}, {names.PrefillDuration, r.Prefill}, {names.DecodeDuration, r.Decode}, {names.TTFTMax, r.TTFT},
+		{names.ServerTTFT, r.TTFT},
+		{names.ServerTPOT, r.TPOT()},
+		{names.AdmissionDuration, r.Admission},
+		{names.QueueDuration, r.Queue},
+		{names.KVTransferDuration, r.KVTransfer},
+		{names.PrefillDuration, r.Prefill},
+		{names.DecodeDuration, r.Decode},
+		{names.TTFTMax, r.TTFT},
 	} {
 		if o.v.Known {
 			m.sink.Observe(o.id, r, l, o.v.Value, w)

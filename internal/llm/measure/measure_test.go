@@ -88,7 +88,8 @@ func TestEngine(t *testing.T) {
 				"gen_ai.server.request.duration{} 0.9×1", "gen_ai.server.time_per_output_token{} 0.07×1", "gen_ai.server.time_to_first_token{} 0.2×1",
 				"llm.decode.duration{} 0.7×1", "llm.prefill.duration{} 0.1×1", "llm.request.duration.max{} 0.9×1",
 				"llm.spans.invalid{llm.reason=e2e} 1×1", "llm.spans.invalid{llm.reason=queue} 1×1", "llm.time_to_first_token.max{} 0.2×1",
-			}, "tiny chat",
+			},
+			"tiny chat",
 		},
 		{"one of four", func(r *request.Request) {
 			*r = request.Request{Source: r.Source, TraceState: "ot=th:c", TraceID: pcommon.TraceID{8: 0, 9: 0xff}, Queue: request.Some(.5), KVTransfer: request.Some(.25)}

@@ -2,6 +2,7 @@
 package record
 
 import (
+	"strings"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -47,7 +48,7 @@ func (w *Writer) Write(q *join.Logical) {
 	case r.Outcome == request.OutcomeMissed:
 		lr.SetSeverityNumber(plog.SeverityNumberWarn)
 	}
-	lr.SetSeverityText(lr.SeverityNumber().String())
+	lr.SetSeverityText(strings.ToUpper(lr.SeverityNumber().String()))
 	attributes(q, lr.Attributes())
 }
 
@@ -74,8 +75,13 @@ func attributes(q *join.Logical, a pcommon.Map) {
 	r := &q.Request
 	a.EnsureCapacity(32)
 	for _, f := range [...]struct{ k, v string }{
-		{names.RequestModel, r.Model}, {names.ResponseModel, r.ResponseModel}, {names.OperationName, r.Operation},
-		{names.ProviderName, r.Provider}, {names.RequestID, id(r)}, {names.Dialect, r.Dialect}, {names.Layer, r.Layer.String()},
+		{names.RequestModel, r.Model},
+		{names.ResponseModel, r.ResponseModel},
+		{names.OperationName, r.Operation},
+		{names.ProviderName, r.Provider},
+		{names.RequestID, id(r)},
+		{names.Dialect, r.Dialect},
+		{names.Layer, r.Layer.String()},
 	} {
 		if f.v != "" {
 			a.PutStr(f.k, f.v)
@@ -85,8 +91,11 @@ func attributes(q *join.Logical, a pcommon.Map) {
 		k string
 		v request.Tokens
 	}{
-		{names.InputTokens, r.InputTokens}, {names.OutputTokens, r.OutputTokens}, {names.CacheReadTokens, r.CachedTokens},
-		{names.CacheWriteTokens, r.CacheWriteToken}, {names.ReasoningTokens, r.ReasoningTokens},
+		{names.InputTokens, r.InputTokens},
+		{names.OutputTokens, r.OutputTokens},
+		{names.CacheReadTokens, r.CachedTokens},
+		{names.CacheWriteTokens, r.CacheWriteToken},
+		{names.ReasoningTokens, r.ReasoningTokens},
 	} {
 		if f.v.Known {
 			a.PutInt(f.k, f.v.Value)
@@ -103,9 +112,20 @@ func attributes(q *join.Logical, a pcommon.Map) {
 		k string
 		v request.Seconds
 	}{
-		{names.Ingress, r.Ingress}, {names.Admission, r.Admission}, {names.Queue, r.Queue}, {names.KVTransfer, r.KVTransfer},
-		{names.Prefill, r.Prefill}, {names.Decode, r.Decode}, {names.Return, r.Return}, {names.TTFT, r.TTFT}, {names.TPOT, q.TPOT},
-		{names.E2E, e2e}, {names.UserTTFT, r.UserTTFT}, {names.UserE2E, r.UserE2E}, {names.UserGapMax, r.UserGapMax}, {names.ClockSkew, r.ClockSkew},
+		{names.Ingress, r.Ingress},
+		{names.Admission, r.Admission},
+		{names.Queue, r.Queue},
+		{names.KVTransfer, r.KVTransfer},
+		{names.Prefill, r.Prefill},
+		{names.Decode, r.Decode},
+		{names.Return, r.Return},
+		{names.TTFT, r.TTFT},
+		{names.TPOT, q.TPOT},
+		{names.E2E, e2e},
+		{names.UserTTFT, r.UserTTFT},
+		{names.UserE2E, r.UserE2E},
+		{names.UserGapMax, r.UserGapMax},
+		{names.ClockSkew, r.ClockSkew},
 	} {
 		if f.v.Known {
 			a.PutDouble(f.k, f.v.Value)

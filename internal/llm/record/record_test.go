@@ -53,7 +53,7 @@ func TestRecord(t *testing.T) {
 	assert.Equal(t, pcommon.Timestamp(3_000_000_000), lr.Timestamp(), "the end of the request")
 	assert.Equal(t, now, lr.ObservedTimestamp().AsTime())
 	assert.Equal(t, plog.SeverityNumberInfo, lr.SeverityNumber())
-	assert.Equal(t, "Info", lr.SeverityText())
+	assert.Equal(t, "INFO", lr.SeverityText())
 	assert.Equal(t, pcommon.TraceID{1}, lr.TraceID())
 	assert.Equal(t, pcommon.SpanID{2}, lr.SpanID())
 	assert.Equal(t, pcommon.ValueTypeEmpty, lr.Body().Type(), "no text")
@@ -87,7 +87,7 @@ func TestAFailureIsAnError(t *testing.T) {
 	q.Request = request.Request{Source: &request.Source{}, Status: request.StatusError, ErrorType: "500"}
 	lr := one(t, write(q))
 	assert.Equal(t, plog.SeverityNumberError, lr.SeverityNumber())
-	assert.Equal(t, "Error", lr.SeverityText())
+	assert.Equal(t, "ERROR", lr.SeverityText())
 	assert.Equal(t, "500", lr.Attributes().AsRaw()["error.type"])
 
 	q.Status = request.StatusCancelled

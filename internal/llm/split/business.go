@@ -43,7 +43,7 @@ func (o *Business) any() bool {
 func (b *batch) arrive(o *Options, f *Facts) {
 	if o.Quality != nil {
 		for i := range b.items {
-			if it := &b.items[i]; !it.req.Processed && !it.req.LayerOnly {
+			if it := b.items[i]; !it.req.Processed && !it.req.LayerOnly {
 				it.req.Quality |= o.Quality.Assess(it.span, &it.req)
 				f.issues(it.req.Quality)
 			}
@@ -56,7 +56,7 @@ func (b *batch) arrive(o *Options, f *Facts) {
 		o.Warmup.Started(o.Now, s.source, s.at)
 	}
 	for i := range b.items {
-		it := &b.items[i]
+		it := b.items[i]
 		if it.req.Processed || it.req.Layer != request.LayerEngine {
 			continue
 		}
@@ -91,7 +91,7 @@ func (b *batch) assess(td ptrace.Traces, o *Options, calls []*call, f *Facts, wh
 	}
 	covered := b.covered()
 	for i := range b.items {
-		it := &b.items[i]
+		it := b.items[i]
 		switch {
 		case inCall[it] || it.req.Tentative || it.req.LayerOnly:
 		case it.req.Layer == request.LayerEngine, !covered[it]:
@@ -115,13 +115,13 @@ func (b *batch) covered() map[*item]bool {
 	}
 	layers := map[id]*item{}
 	for i := range b.items {
-		if it := &b.items[i]; it.req.Layer != request.LayerEngine {
+		if it := b.items[i]; it.req.Layer != request.LayerEngine {
 			layers[id{it.req.TraceID, it.req.SpanID}] = it
 		}
 	}
 	out := map[*item]bool{}
 	for i := range b.items {
-		it := &b.items[i]
+		it := b.items[i]
 		if it.req.LayerOnly || it.req.Tentative {
 			continue
 		}

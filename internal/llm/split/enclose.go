@@ -21,8 +21,8 @@ type call struct {
 // enclose finds the layers around each engine's span, hands down what only they know, and places ingress and return.
 func (b *batch) enclose(f *Facts) []*call {
 	layers := map[id]*item{}
-	for i := range b.items {
-		if it := &b.items[i]; it.req.Layer != request.LayerEngine {
+	for _, it := range b.items {
+		if it.req.Layer != request.LayerEngine {
 			layers[id{it.req.TraceID, it.req.SpanID}] = it
 		}
 	}
@@ -73,8 +73,7 @@ func parentsOf(td ptrace.Traces) map[id]pcommon.SpanID {
 func (b *batch) calls(parents map[id]pcommon.SpanID, layers map[id]*item) (calls []*call, above map[*item]int) {
 	index := map[callKey]*call{}
 	above = map[*item]int{}
-	for i := range b.items {
-		it := &b.items[i]
+	for _, it := range b.items {
 		if it.req.Layer != request.LayerEngine || (it.req.Processed && !b.whole) || it.req.ParentID.IsEmpty() {
 			continue
 		}

@@ -29,7 +29,7 @@ func (b *batch) labels(td ptrace.Traces, o *Options, f *Facts, kept bool) {
 		}
 	}
 	for i := range b.items {
-		it := &b.items[i]
+		it := b.items[i]
 		if p, ok := places[id{it.req.TraceID, it.req.SpanID}]; ok {
 			p.item = it
 		}
@@ -37,7 +37,7 @@ func (b *batch) labels(td ptrace.Traces, o *Options, f *Facts, kept bool) {
 	var way []dimension.Place
 	var layers []*item
 	for i := range b.items {
-		it := &b.items[i]
+		it := b.items[i]
 		if it.req.Tentative {
 			continue
 		}

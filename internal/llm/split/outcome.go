@@ -145,8 +145,7 @@ func (t *view) hasRequestBelow(it *item) bool {
 func (w *Whole) disaggregated(b *batch) {
 	type pair struct{ prefill, decode *item }
 	pairs := map[callKey]*pair{}
-	for i := range b.items {
-		it := &b.items[i]
+	for _, it := range b.items {
 		r := &it.req
 		if r.Layer != request.LayerEngine || r.RequestID == "" || r.Dialect != "vllm" {
 			continue

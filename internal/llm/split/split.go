@@ -58,7 +58,7 @@ type item struct {
 
 // batch is the working state of one call.
 type batch struct {
-	items []item
+	items []*item
 	// outers says whether the batch holds a layer that could enclose an engine's span.
 	outers  bool
 	engines int
@@ -87,8 +87,8 @@ func Traces(td ptrace.Traces, o Options) Facts {
 		b.parents = parentsOf(td)
 	}
 	if b.engines > 0 {
-		for i := range b.items {
-			if it := &b.items[i]; it.req.Layer == request.LayerEngine && !it.req.Processed {
+		for _, it := range b.items {
+			if it.req.Layer == request.LayerEngine && !it.req.Processed {
 				b.useLifecycle(it)
 				it.placed = stage.Place(&it.req)
 			}
@@ -100,8 +100,7 @@ func Traces(td ptrace.Traces, o Options) Facts {
 		}
 	}
 	b.assess(td, &o, calls, &f, false)
-	for i := range b.items {
-		it := &b.items[i]
+	for _, it := range b.items {
 		if it.req.Tentative {
 			continue // it turned out to enclose no call
 		}
@@ -127,8 +126,7 @@ func Recognise(td ptrace.Traces, o Options) Facts {
 	var f Facts
 	b := read(td, false)
 	b.arrive(&o, &f)
-	for i := range b.items {
-		it := &b.items[i]
+	for _, it := range b.items {
 		if it.req.Tentative {
 			continue
 		}
@@ -163,7 +161,8 @@ func rewrite(it *item, o Options) {
 
 // read recognises the spans of a batch.
 func read(td ptrace.Traces, whole bool) *batch {
-	b := &batch{whole: whole}
+	// Most spans of LLM traffic are recognised; a batch of others pays for a few.
+	b := &batch{whole: whole, items: make([]*item, 0, min(td.SpanCount(), 128))}
 	for i := range td.ResourceSpans().Len() {
 		rs := td.ResourceSpans().At(i)
 		res := dialect.ReadResource(rs.Resource())
@@ -188,7 +187,7 @@ func read(td ptrace.Traces, whole bool) *batch {
 				} else {
 					b.outers = true
 				}
-				b.items = append(b.items, item{span: span, at: i, req: r})
+				b.items = append(b.items, &item{span: span, at: i, req: r})
 			}
 		}
 	}
@@ -241,8 +240,7 @@ func (b *batch) addStages(td ptrace.Traces, wanted func(pcommon.TraceID) bool) i
 	n := 0
 	there := b.stagesThere(td)
 	scopes := map[int]ptrace.SpanSlice{}
-	for i := range b.items {
-		it := &b.items[i]
+	for _, it := range b.items {
 		if it.req.Layer != request.LayerEngine || it.req.OwnStages || there[id{it.req.TraceID, it.req.SpanID}] || !wanted(it.req.TraceID) {
 			continue
 		}
@@ -254,8 +252,7 @@ func (b *batch) addStages(td ptrace.Traces, wanted func(pcommon.TraceID) bool) i
 			n++
 		}
 	}
-	for i := range b.items {
-		it := &b.items[i]
+	for _, it := range b.items {
 		if there[id{it.req.TraceID, it.req.SpanID}] || !wanted(it.req.TraceID) {
 			continue
 		}
@@ -304,6 +301,7 @@ func appendStage(to ptrace.SpanSlice, parent ptrace.Span, s stage.Stage) {
 	span.SetKind(ptrace.SpanKindInternal)
 	span.SetStartTimestamp(s.Start)
 	span.SetEndTimestamp(s.End)
+	span.Attributes().EnsureCapacity(3)
 	span.Attributes().PutStr(names.Stage, s.Name.String())
 	for _, k := range [...]string{names.SamplingDecision, names.SamplingReason} {
 		if v, ok := parent.Attributes().Get(k); ok {

@@ -46,7 +46,7 @@ func (w *Whole) Traces(now time.Time, td ptrace.Traces, cut map[pcommon.TraceID]
 	b := read(td, true)
 	traces := w.index(td, b)
 	for i := range b.items {
-		if it := &b.items[i]; it.req.Layer == request.LayerEngine {
+		if it := b.items[i]; it.req.Layer == request.LayerEngine {
 			b.useLifecycle(it)
 			it.placed = stage.Place(&it.req)
 		}
@@ -93,7 +93,7 @@ func (w *Whole) Traces(now time.Time, td ptrace.Traces, cut map[pcommon.TraceID]
 	}
 	f.Chunks, f.Dropped = w.remove(td, drop, traces)
 	for i := range b.items {
-		if it := &b.items[i]; !it.req.Tentative && (w.o.Tag || !drop[it.req.TraceID]) {
+		if it := b.items[i]; !it.req.Tentative && (w.o.Tag || !drop[it.req.TraceID]) {
 			rewrite(it, w.o.Options)
 		}
 	}
@@ -157,8 +157,7 @@ func (w *Whole) index(td ptrace.Traces, b *batch) map[pcommon.TraceID]*view {
 			}
 		}
 	}
-	for i := range b.items {
-		it := &b.items[i]
+	for _, it := range b.items {
 		t := traces[it.req.TraceID]
 		t.items = append(t.items, it)
 		if v, ok := t.spans[it.req.SpanID]; ok {

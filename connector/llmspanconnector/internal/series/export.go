@@ -12,8 +12,8 @@ import (
 // ScopeName is the instrumentation scope of the metrics.
 const ScopeName = "github.com/otelcol-llm/otelcol-llm/connector/llmspanconnector"
 
-// Export is every series as it stands at now: cumulative, with its start. Series that are older than the expiry are forgotten first;
-// gauges are there only when they were observed since the last export.
+// Export is every series as it stands at now: cumulative, with its start. Series that are older than the expiry are forgotten first; a
+// maximum that was not observed since the last export is marked as having no value, once. The caller says with Taken when it was taken.
 func (s *Store) Export(now time.Time) pmetric.Metrics {
 	s.expire(now)
 	md := pmetric.NewMetrics()
@@ -25,7 +25,11 @@ func (s *Store) Export(now time.Time) pmetric.Metrics {
 	places := map[resource]*place{}
 	for _, se := range s.order {
 		m := &names.Metrics[se.id]
-		if m.Kind == names.MaxGauge && !se.fresh {
+		if m.Kind == names.MaxGauge {
+			se.takeBack()
+			se.out = true
+		}
+		if m.Kind == names.MaxGauge && !se.fresh && !se.shown {
 			continue
 		}
 		p, ok := places[se.res]
@@ -39,6 +43,28 @@ func (s *Store) Export(now time.Time) pmetric.Metrics {
 		s.point(p.metrics[se.id], m, se, now)
 	}
 	return md
+}
+
+// Taken says that a consumer took the last export: maxima begin anew, and exemplars make room.
+func (s *Store) Taken() {
+	for _, se := range s.order {
+		se.exemplar.shown = true
+		if se.out {
+			se.shown, se.fresh, se.sum = se.fresh, se.nextFresh, se.next
+			se.out, se.nextFresh = false, false
+		}
+	}
+}
+
+// takeBack puts what an export that was not taken had shown together with what was observed since.
+func (se *series) takeBack() {
+	if !se.out {
+		return
+	}
+	if se.nextFresh && (!se.fresh || se.next > se.sum) {
+		se.sum, se.fresh = se.next, true
+	}
+	se.out, se.nextFresh = false, false
 }
 
 func newScope(md pmetric.Metrics, res resource) pmetric.ScopeMetrics {
@@ -90,9 +116,13 @@ func (s *Store) point(out pmetric.Metric, m *names.Metric, se *series, now time.
 	case m.Kind == names.MaxGauge:
 		dp := out.Gauge().DataPoints().AppendEmpty()
 		dp.SetTimestamp(ts)
-		dp.SetDoubleValue(se.sum)
+		if se.fresh {
+			dp.SetDoubleValue(se.sum)
+		} else {
+			// Nothing was observed since the value that was shown: it must not be repeated as if it were new.
+			dp.SetFlags(pmetric.DefaultDataPointFlags.WithNoRecordedValue(true))
+		}
 		putLabels(dp.Attributes(), se)
-		se.fresh = false
 	case s.cfg.Exponential:
 		dp := out.ExponentialHistogram().DataPoints().AppendEmpty()
 		dp.SetStartTimestamp(start)
@@ -134,5 +164,4 @@ func putExemplar(to pmetric.ExemplarSlice, se *series) {
 	e.SetTimestamp(pcommon.NewTimestampFromTime(se.exemplar.at))
 	e.SetTraceID(se.exemplar.trace)
 	e.SetSpanID(se.exemplar.span)
-	se.exemplar = exemplar{}
 }

@@ -58,16 +58,23 @@ type series struct {
 	money    cost.Amount
 	hist     histogram
 	exemplar exemplar
-	fresh    bool // a gauge that was observed since the last export
+	fresh    bool // a gauge that was observed since the last export that was taken
+	shown    bool // a gauge whose value was in that export
+	// out is set from an export until it is known whether it was taken; next is the largest value observed meanwhile.
+	out       bool
+	next      float64
+	nextFresh bool
 }
 
-// exemplar is the largest observation since the last export, with its trace.
+// exemplar is the largest observation since the last export that was taken, with its trace; it stays until the next observation, so that a
+// slow scraper sees it.
 type exemplar struct {
 	value float64
 	trace pcommon.TraceID
 	span  pcommon.SpanID
 	at    time.Time
 	set   bool
+	shown bool // it was in an export that was taken
 }
 
 // New returns an empty store.
@@ -90,13 +97,16 @@ func (s *Store) Observe(id names.MetricID, r *request.Request, labels []measure.
 	case names.Counter:
 		se.sum += value * weight
 	case names.MaxGauge:
-		if !se.fresh || value > se.sum {
+		switch {
+		case se.out && (!se.nextFresh || value > se.next):
+			se.next, se.nextFresh = value, true
+		case !se.out && (!se.fresh || value > se.sum):
 			se.sum, se.fresh = value, true
 		}
 	case names.Histogram:
 		se.hist.observe(value, weight)
 		// An exemplar points to a trace that will exist.
-		if r.Decision != names.DecisionDrop && (!se.exemplar.set || value > se.exemplar.value) {
+		if r.Decision != names.DecisionDrop && (!se.exemplar.set || se.exemplar.shown || value > se.exemplar.value) {
 			se.exemplar = exemplar{value: value, trace: r.TraceID, span: r.SpanID, at: s.now, set: true}
 		}
 	}
@@ -112,7 +122,8 @@ func (s *Store) Charge(id names.MetricID, r *request.Request, labels []measure.L
 // find returns the series of an observation. It allocates only for a new series.
 func (s *Store) find(id names.MetricID, res resource, labels []measure.Label) *series {
 	// Each part has its length before it: a service can be called anything.
-	k := append(s.key[:0], byte(id))
+	k := s.key[:0]
+	k = append(k, byte(id))
 	for _, p := range [...]string{res.service, res.namespace, res.environment} {
 		k = append(binary.AppendUvarint(k, uint64(len(p))), p...)
 	}

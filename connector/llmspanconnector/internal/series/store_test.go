@@ -159,6 +159,31 @@ func TestOverflow(t *testing.T) {
 	assert.Equal(t, at(31), dp.StartTimestamp().AsTime())
 }
 
+// An overflow series that expired comes again when there is something to put into it.
+func TestAnOverflowSeriesComesAgain(t *testing.T) {
+	s := New(Config{MaxSeries: 1, Expiry: 10 * time.Second})
+	for _, now := range []int{0, 100} {
+		s.SetNow(at(now))
+		s.Observe(names.Requests, of("a"), model("m"), 1, 1)
+		s.Observe(names.Requests, of("a"), model("n"), 1, 1)
+		md := s.Export(at(now + 1))
+		assert.Equal(t, 2, md.DataPointCount(), "at %d s", now)
+		assert.Equal(t, 2, s.Len())
+		assert.Zero(t, s.Export(at(now+50)).DataPointCount())
+	}
+}
+
+// A count on the wire is the nearest whole number to the weights in its bucket.
+func TestAWeightIsRounded(t *testing.T) {
+	for weight, want := range map[float64]uint64{1.4: 1, 1.6: 2, 2.5: 3, 2.0000001: 2, 1.9999999: 2} {
+		s := New(Config{MaxSeries: 1})
+		s.SetNow(at(0))
+		s.Observe(names.QueueDuration, of("a"), model("m"), .1, weight)
+		dp := found(s.Export(at(1)))[names.Metrics[names.QueueDuration].Name].Histogram().DataPoints().At(0)
+		assert.Equal(t, want, dp.Count(), "weight %g", weight)
+	}
+}
+
 func TestExpiryOfZeroKeepsSeriesForEver(t *testing.T) {
 	s := New(Config{MaxSeries: 3})
 	s.SetNow(at(0))
@@ -166,23 +191,33 @@ func TestExpiryOfZeroKeepsSeriesForEver(t *testing.T) {
 	assert.Equal(t, 1, s.Export(epoch.AddDate(10, 0, 0)).DataPointCount())
 }
 
-func TestGaugesAreThereOnlyWhenFresh(t *testing.T) {
+func TestMaximaBeginAnewWithEveryExportThatIsTaken(t *testing.T) {
 	s := New(Config{MaxSeries: 3})
 	name := names.Metrics[names.TTFTMax].Name
+	point := func(now int) pmetric.NumberDataPoint {
+		return found(s.Export(at(now)))[name].Gauge().DataPoints().At(0)
+	}
+	observe := func(v float64) { s.Observe(names.TTFTMax, of("a"), model("m"), v, 7) }
 	s.SetNow(at(0))
 	for _, v := range []float64{2, 5, 3} {
-		s.Observe(names.TTFTMax, of("a"), model("m"), v, 7)
+		observe(v)
 	}
-	dp := found(s.Export(at(1)))[name].Gauge().DataPoints().At(0)
-	assert.InDelta(t, 5, dp.DoubleValue(), 0, "a maximum has no weight")
-	assert.Zero(t, s.Export(at(2)).MetricCount(), "what was not observed is not repeated")
-	s.Observe(names.TTFTMax, of("a"), model("m"), 1, 1)
-	assert.InDelta(t, 1, found(s.Export(at(3)))[name].Gauge().DataPoints().At(0).DoubleValue(), 0, "the largest since the last export")
-	s.Observe(names.TTFTMax, of("a"), model("m"), -1, 1)
-	assert.InDelta(t, -1, found(s.Export(at(4)))[name].Gauge().DataPoints().At(0).DoubleValue(), 0)
+	assert.InDelta(t, 5, point(1).DoubleValue(), 0, "a maximum has no weight")
+	observe(4)
+	assert.InDelta(t, 5, point(2).DoubleValue(), 0, "the export before was refused")
+	observe(1)
+	s.Taken()
+	assert.InDelta(t, 1, point(3).DoubleValue(), 0, "what came while it was on its way")
+	s.Taken()
+	assert.True(t, point(4).Flags().NoRecordedValue(), "what was not observed is not repeated, and who shows the last value is told")
+	s.Taken()
+	assert.Zero(t, s.Export(at(5)).MetricCount(), "once")
+	s.Taken()
+	observe(-1)
+	assert.InDelta(t, -1, point(6).DoubleValue(), 0)
 }
 
-func TestExemplarsAreThereOnce(t *testing.T) {
+func TestAnExemplarStaysUntilTheNextObservation(t *testing.T) {
 	for _, exponential := range []bool{false, true} {
 		s := New(Config{MaxSeries: 3, Exponential: exponential})
 		exemplars := func(now int) pmetric.ExemplarSlice {
@@ -198,15 +233,21 @@ func TestExemplarsAreThereOnce(t *testing.T) {
 			r.SpanID = pcommon.SpanID{byte(i)}
 			s.Observe(names.QueueDuration, r, model("m"), v, 1)
 		}
-		e := exemplars(5)
-		require.Equal(t, 1, e.Len())
-		assert.InDelta(t, .5, e.At(0).DoubleValue(), 0, "the largest")
-		assert.Equal(t, pcommon.SpanID{1}, e.At(0).SpanID())
-		assert.Equal(t, pcommon.TraceID{1}, e.At(0).TraceID())
-		assert.Equal(t, at(1), e.At(0).Timestamp().AsTime())
-		assert.Zero(t, exemplars(6).Len(), "the next export has none of it")
+		for now := 5; now < 8; now++ { // a scraper may be slower than the export
+			e := exemplars(now)
+			require.Equal(t, 1, e.Len())
+			assert.InDelta(t, .5, e.At(0).DoubleValue(), 0, "the largest")
+			assert.Equal(t, pcommon.SpanID{1}, e.At(0).SpanID())
+			assert.Equal(t, pcommon.TraceID{1}, e.At(0).TraceID())
+			assert.Equal(t, at(1), e.At(0).Timestamp().AsTime())
+			s.Taken()
+		}
 		s.Observe(names.QueueDuration, of("a"), model("m"), .1, 1)
-		assert.Equal(t, 1, exemplars(7).Len())
+		assert.InDelta(t, .1, exemplars(8).At(0).DoubleValue(), 0, "the next one, be it smaller")
+		dropped := of("a")
+		dropped.Decision = names.DecisionDrop
+		s.Observe(names.QueueDuration, dropped, model("m"), 9, 1)
+		assert.InDelta(t, .1, exemplars(9).At(0).DoubleValue(), 0, "it points to a trace that will exist")
 	}
 }
 

@@ -107,7 +107,7 @@ sglang:num_running_reqs{priority="2",tp_rank="0"} 5
 `, []string{"active_sequences{} 8"}},
 		{"parts without a total are added up", "sglang:num_running_reqs{priority=\"1\"} 3\nsglang:num_running_reqs{priority=\"2\"} 5\n", []string{"active_sequences{} 8"}},
 		{"streaming and other requests are one counter", "sglang:prompt_tokens_total{is_streaming=\"true\"} 3\nsglang:prompt_tokens_total{is_streaming=\"false\"} 5\n", []string{"input_tokens{} 8"}},
-		{"of several processes one has the gauge and the others zero", "vllm:num_requests_running{pid=\"1\"} 0\nvllm:num_requests_running{pid=\"2\"} 4\nvllm:num_requests_running{pid=\"3\"} 0\n", []string{"active_sequences{} 4"}},
+		{"of several processes one has the gauge; what the others print is not added to it", "vllm:num_requests_running{pid=\"1\"} 0\nvllm:num_requests_running{pid=\"2\"} 4\nvllm:num_requests_running{pid=\"3\"} 4\n", []string{"active_sequences{} 4"}},
 		{"ranks of vLLM are kept apart", "vllm:num_requests_running{engine=\"0\"} 1\nvllm:num_requests_running{engine=\"1\"} 2\n", []string{"active_sequences{rank=0} 1", "active_sequences{rank=1} 2"}},
 		{"replicas under Ray are kept apart", "ray_vllm_num_requests_running{ReplicaId=\"a\",WorkerId=\"x\"} 1\nray_vllm_num_requests_running{ReplicaId=\"b\",WorkerId=\"y\"} 2\n",
 			[]string{"active_sequences{replica=a} 1", "active_sequences{replica=b} 2"}},

@@ -12,6 +12,7 @@ type Parser struct {
 	page   Page
 	labels []Label
 	spans  []span
+	last   string // the name of the last sample
 }
 
 // span is where the labels of a sample lie in Parser.labels: the slice may move while the page is read.
@@ -55,7 +56,7 @@ func (ps *Parser) reset() {
 		byName: p.byName, types: p.types, helps: p.helps, declared: p.declared[:0],
 		Names: p.Names[:0], runs: p.runs[:0], samples: p.samples[:0],
 	}
-	ps.labels, ps.spans = ps.labels[:0], ps.spans[:0]
+	ps.labels, ps.spans, ps.last = ps.labels[:0], ps.spans[:0], ""
 }
 
 func (ps *Parser) line(line string) {
@@ -128,6 +129,11 @@ func (ps *Parser) add(name string, value float64, labels span) {
 	p.samples = append(p.samples, Sample{Value: value})
 	ps.spans = append(ps.spans, labels)
 
+	if n := len(p.runs); n > 0 && ps.last == name {
+		p.runs[n-1].end++ // the line before had this name too
+		return
+	}
+	ps.last = name
 	head, known := p.byName[name]
 	if known {
 		if last := &p.runs[p.runs[head].tail]; last.end == at {
