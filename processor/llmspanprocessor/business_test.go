@@ -92,6 +92,38 @@ func TestAnAgentAndAGatewayEachAddTheirPart(t *testing.T) {
 	}
 }
 
+// What an agent has found on a gateway's plain HTTP span reaches the engine's span when another process puts the trace together.
+func TestALabelFoundOnALayerReachesTheRequest(t *testing.T) {
+	dims := []DimensionConfig{{Name: "team", From: []string{"header.x-team"}}}
+	agent := createDefaultConfig().(*Config)
+	agent.Dimensions = dims
+	layer := ptrace.NewTraces()
+	chatSpan(layer, 1, 0, func(a pcommon.Map) {
+		a.Clear()
+		a.PutStr("http.request.method", "POST")
+		a.PutStr("url.path", "/v1/chat/completions")
+		a.PutEmptySlice("http.request.header.x-team").AppendEmpty().SetStr("search")
+	}).SetKind(ptrace.SpanKindServer)
+	td := process(t, agent, layer)
+	assert.NotContains(t, td.ResourceSpans().At(0).ScopeSpans().At(0).Spans().At(0).Attributes().AsRaw(), "llmspan.dimensions.default", "a layer says what it knows, and no default")
+	chatSpan(td, 2, 1, nil)
+	gateway := createDefaultConfig().(*Config)
+	gateway.Dimensions, gateway.Sampling.Enabled = dims, true
+	gateway.Sampling.BaselineRatio = 1
+	seen := 0
+	for _, rs := range process(t, gateway, td).ResourceSpans().All() {
+		for _, ss := range rs.ScopeSpans().All() {
+			for _, s := range ss.Spans().All() {
+				if s.SpanID() == (pcommon.SpanID{2}) {
+					seen++
+					assert.Equal(t, "search", s.Attributes().AsRaw()["llmspan.dimension.team"])
+				}
+			}
+		}
+	}
+	assert.Equal(t, 1, seen)
+}
+
 // Of the layers of one request in a batch the innermost bears the cost and the outcome.
 func TestOneSpanStandsForARequest(t *testing.T) {
 	cfg := createDefaultConfig().(*Config)
