@@ -153,8 +153,15 @@ var Bits = []struct {
 	Mask   int64
 	Reason string
 }{
-	{0x1, "idle"}, {0x2, "clocks_setting"}, {0x4, "sw_power_cap"}, {0x8, "hw_slowdown"}, {0x10, "sync_boost"},
-	{0x20, "sw_thermal"}, {0x40, "hw_thermal"}, {0x80, "hw_power_brake"}, {0x100, "display"},
+	{0x1, "idle"},
+	{0x2, "clocks_setting"},
+	{0x4, "sw_power_cap"},
+	{0x8, "hw_slowdown"},
+	{0x10, "sync_boost"},
+	{0x20, "sw_thermal"},
+	{0x40, "hw_thermal"},
+	{0x80, "hw_power_brake"},
+	{0x100, "display"},
 }
 
 func m(f Field, metric string, c Class, opts ...func(*Mapping)) Mapping {
