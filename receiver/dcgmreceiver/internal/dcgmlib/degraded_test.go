@@ -43,8 +43,8 @@ func TestLostGPUIsReportedWithItsName(t *testing.T) {
 		require.Len(t, rep.Devices, 2, "under the name it had, not under a new one")
 		assert.Equal(t, "NVIDIA H100 80GB HBM3", rep.Devices[1].Device.Model)
 	}
-	rep = r.step(100, "gpu 1", "gpu 1 status=1")
-	rep = r.step(110)
+	r.step(100, "gpu 1", "gpu 1 status=1")
+	r.step(110)
 	rep = r.step(120)
 	want(t, 1, rep, idle, "hw.status", gpu.AttrState, gpu.HWOK)
 	want(t, 33, rep, idle, "hw.temperature", gpu.AttrSensor, "gpu")

@@ -70,7 +70,7 @@ func TestMIGReconfigured(t *testing.T) {
 	}, *rep.Devices[3].Device)
 
 	r.text = mig(r.text, 5)
-	rep = r.step(50)
+	r.step(50)
 	rep = r.step(60)
 	require.Len(t, rep.Devices, 3)
 	want(t, 0.5, rep, first, "nvidia.gpu.sm.utilization")
