@@ -3,7 +3,6 @@ package engine
 import (
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -75,7 +74,7 @@ func checkAdvice(t *testing.T, want map[string]string, got map[string]Advice) {
 	for code, flag := range want {
 		a, ok := got[code]
 		if assert.True(t, ok, "no advice %s", code) {
-			assert.True(t, strings.Contains(a.Flag, flag), "%s: %s", code, a.Flag)
+			assert.Contains(t, a.Flag, flag, code)
 			assert.NotEmpty(t, a.Text)
 		}
 	}
