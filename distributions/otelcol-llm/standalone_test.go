@@ -107,7 +107,9 @@ func tryStart(t *testing.T, bin string, over []string) (*standalone, error) {
 	go func() { s.exited <- s.cmd.Wait() }()
 	t.Cleanup(func() {
 		_ = s.cmd.Process.Kill()
-		<-s.exited
+		if err := <-s.exited; err != nil {
+			t.Logf("the collector ended: %v", err)
+		}
 	})
 	deadline := time.Now().Add(patience)
 	for time.Now().Before(deadline) {
