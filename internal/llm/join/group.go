@@ -123,6 +123,10 @@ func (j *Joiner) group(t *trace, r *request.Request) *group {
 		return g
 	}
 	if g := t.pair(id, r); g != nil {
+		if t.paired == nil {
+			t.paired = map[groupKey]*group{}
+		}
+		t.paired[k] = g // further sequences of this side belong to it, too
 		return g
 	}
 	root := r.ParentID.IsEmpty() && id != "" && !r.Beam

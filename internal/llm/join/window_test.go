@@ -7,6 +7,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/otelcol-llm/otelcol-llm/internal/llm/request"
 )
 
 // The window is 10 s in these tests.
@@ -128,6 +130,14 @@ func TestAnEngineThatComesLate(t *testing.T) {
 		require.Equal(t, sums{requests: 1, input: 1, output: 1, engines: 1, settled: 2, unsolved: 1}, r.got)
 		r.rows(late)
 		assert.Equal(t, sums{requests: 2, input: 12, output: 7, engines: 2, settled: 3, unsolved: 1}, r.drain())
+	})
+	t.Run("a refused request is one and waits for no engine", func(t *testing.T) {
+		refused := func(r *request.Request) { r.Status, r.HTTPStatus = request.StatusUnknown, 429 }
+		r := newRunner(t, Config{}).rows(
+			row{3, "c", "", client, "chatcmpl-0", 1, 1, nil}, row{3, "e", "c", engine, "chatcmpl-0", 1, 1, nil},
+			row{1, "c", "", client, "", -1, -1, refused},
+		)
+		assert.Equal(t, sums{requests: 2, input: 1, output: 1, engines: 1, settled: 3}, r.drain())
 	})
 	t.Run("after its request was forgotten it is a request again", func(t *testing.T) {
 		r := wait(t, row{1, "c", "", client, "chatcmpl-1", 10, 5, nil}).after(10 * time.Second).rows(late)
