@@ -11,6 +11,7 @@ SHELL    := /bin/bash
 .DEFAULT_GOAL := help
 FUZZTIME  ?= 30s
 BENCHTIME ?= 1s
+BENCHROUNDS ?= 3
 # What `make replay` sends: OTLP/JSON lines, as the file exporter writes them. Files that are given are moved in time together.
 FILES     ?=
 ENDPOINT  ?= http://127.0.0.1:4318
@@ -109,8 +110,10 @@ test-bill: $(CHDB) ## the SQL of the daily bill, on a real ClickHouse engine beh
 layers: | prerequisites ## no core package depends on the Collector's lifecycle, a logger or a meter
 	@scripts/layers
 
-bench: ## benchmarks with allocations (BENCHTIME=1s)
-	go test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) $$(scripts/having '^func Benchmark')
+# The comparison with passing on and with stock components is a module of its own (docs/performance.md); ten minutes.
+bench: ## benchmarks with allocations (BENCHTIME=1s), and our chain beside stock ones (BENCHROUNDS=3)
+	go test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) $$(scripts/having '^func Benchmark' | grep -v '^./internal/bench')
+	cd internal/bench/chains && OTELCOL_LLM_BENCH_ROUNDS=$(BENCHROUNDS) go test -count=1 -timeout 60m -run '^TestCompare' -v .
 
 # The minimising that follows every find is cut short: on lines of many kilobytes it would use up all the time there is.
 fuzz: ## run each fuzz test for FUZZTIME (30s)
