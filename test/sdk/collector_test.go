@@ -58,6 +58,7 @@ service:
   extensions: [llmsim, health_check, zpages, quiet_errors]
   telemetry:
     logs: {level: debug}
+    traces: {level: detailed, processors: [{batch: {exporter: {console: {}}}}]} # zpages show its own traces only with a processor
     metrics: {level: detailed, readers: [{pull: {exporter: {prometheus: {host: 127.0.0.1, port: {{.Self}}}}}}]}
   pipelines:
     traces/in: {receivers: [otlp], processors: [memory_limiter, llmspan], exporters: [llmspan]}
@@ -230,6 +231,7 @@ func (c *collector) keepPages(t *testing.T) {
 		_ = r.Body.Close()
 		cancel()
 		require.NoError(t, err)
+		require.Equal(t, http.StatusOK, r.StatusCode, "%s", name)
 		require.NotEmpty(t, b, "%s", name)
 		c.answers[name] = string(b)
 	}
