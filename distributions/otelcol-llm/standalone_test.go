@@ -42,7 +42,8 @@ type standalone struct {
 	cmd            *exec.Cmd
 	data           string
 	otlp, metrics  string // base URLs
-	health         string
+	health, self   string
+	grpc           string // host:port
 	stdout, stderr *buffer
 	exited         chan error
 }
@@ -88,6 +89,8 @@ func tryStart(t *testing.T, bin string, over []string) (*standalone, error) {
 		otlp:    "http://127.0.0.1:" + ports[1],
 		metrics: "http://127.0.0.1:" + ports[2] + "/metrics",
 		health:  "http://127.0.0.1:" + ports[3],
+		self:    "http://127.0.0.1:" + ports[4] + "/metrics",
+		grpc:    "127.0.0.1:" + ports[0],
 		stdout:  &buffer{}, stderr: &buffer{}, exited: make(chan error, 1),
 	}
 	args := []string{"--config", "builtin:standalone", "--config", "yaml:connectors::llmspan::metrics::interval: 100ms"}
