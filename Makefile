@@ -92,8 +92,9 @@ $(KUBEAPI): .cache/kubeapi/%: tools/kubeapi/go.mod tools/kubeapi/%/main.go | pre
 	@mkdir -p .cache/kubeapi
 	cd tools/kubeapi && CGO_ENABLED=0 GOFLAGS="-buildvcs=false -trimpath" go build -ldflags='-s -w' -o "$(CURDIR)/$@" ./$*
 
-test-kubernetes: $(KUBEAPI) ## a real API server accepts deploy/kubernetes (dry run; not part of CI)
-	cd tools/kubeapi && CGO_ENABLED=0 GOFLAGS="-buildvcs=false -trimpath" KUBEAPI_BIN="$(CURDIR)/.cache/kubeapi" go test -count=1 -v .
+test-kubernetes: build $(KUBEAPI) ## a real API server accepts deploy/kubernetes, and the example finds engines with it (not part of CI)
+	cd tools/kubeapi && CGO_ENABLED=0 GOFLAGS="-buildvcs=false -trimpath" KUBEAPI_BIN="$(CURDIR)/.cache/kubeapi" \
+		OTELCOL_LLM_BIN="$(CURDIR)/$(BIN)" go test -count=1 -v .
 
 layers: | prerequisites ## no core package depends on the Collector's lifecycle, a logger or a meter
 	@scripts/layers
