@@ -53,6 +53,9 @@ func newMetricsConnector(set connector.Settings, cfg *Config, next consumer.Metr
 		for i := range res.Requests {
 			m.Request(&res.Requests[i])
 		}
+		for i := range res.Notes {
+			m.Note(&res.Notes[i])
+		}
 	})
 	if err != nil {
 		return nil, err

@@ -122,8 +122,8 @@ type batch struct {
 
 // readBatch reads the spans of a batch. Our own stage spans are left out.
 func readBatch(td ptrace.Traces) batch {
-	var b batch
-	traces := map[pcommon.TraceID]struct{}{}
+	b := batch{spans: make([]join.Span, 0, td.SpanCount())}
+	var traces map[pcommon.TraceID]struct{} // those of decided
 	for _, rs := range td.ResourceSpans().All() {
 		var source *request.Source
 		for _, ss := range rs.ScopeSpans().All() {
@@ -136,19 +136,26 @@ func readBatch(td ptrace.Traces) batch {
 			for _, span := range ss.Spans().All() {
 				s := join.Span{TraceID: span.TraceID(), SpanID: span.SpanID(), ParentID: span.ParentSpanID()}
 				r, ok := dialect.Read(span, source)
+				keep := func() *request.Request { // only what is kept goes to the heap
+					kept := r
+					return &kept
+				}
 				if r.Decision != "" {
 					b.whole = true
 					if _, seen := traces[r.TraceID]; !seen && !r.Partial {
+						if traces == nil {
+							traces = map[pcommon.TraceID]struct{}{}
+						}
 						traces[r.TraceID] = struct{}{}
-						b.decided = append(b.decided, &r)
+						b.decided = append(b.decided, keep())
 					}
 				}
 				switch {
 				case ok && !r.LayerOnly:
-					s.Request = &r
+					s.Request = keep()
 					b.requests++
 				case ok && r.Operation != "":
-					s.Request = &r // a plain layer around one call
+					s.Request = keep() // a plain layer around one call
 				case leaf(span):
 					continue
 				}

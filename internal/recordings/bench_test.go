@@ -8,6 +8,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/otelcol-llm/otelcol-llm/internal/llm/cost"
 	"github.com/otelcol-llm/otelcol-llm/internal/llm/join"
 	"github.com/otelcol-llm/otelcol-llm/internal/llm/measure"
 	"github.com/otelcol-llm/otelcol-llm/internal/llm/names"
@@ -20,6 +21,10 @@ import (
 type nullSink struct{ n int }
 
 func (s *nullSink) Observe(names.MetricID, *request.Request, []measure.Label, float64, float64) {
+	s.n++
+}
+
+func (s *nullSink) Charge(names.MetricID, *request.Request, []measure.Label, cost.Amount, float64) {
 	s.n++
 }
 

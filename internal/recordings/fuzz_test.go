@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/otelcol-llm/otelcol-llm/internal/llm/cost"
 	"github.com/otelcol-llm/otelcol-llm/internal/llm/dialect"
 	"github.com/otelcol-llm/otelcol-llm/internal/llm/join"
 	"github.com/otelcol-llm/otelcol-llm/internal/llm/measure"
@@ -122,7 +123,8 @@ func readSpans(td ptrace.Traces) (batch []join.Span, requests int) {
 			for _, span := range ss.Spans().All() {
 				s := join.Span{TraceID: span.TraceID(), SpanID: span.SpanID(), ParentID: span.ParentSpanID()}
 				if r, ok := dialect.Read(span, res); ok && !r.LayerOnly {
-					s.Request = &r
+					kept := r
+					s.Request = &kept
 					requests++
 				}
 				batch = append(batch, s)
@@ -211,6 +213,10 @@ func checkRecords(t *testing.T, ld plog.Logs) {
 
 // checkingSink fails on what must not become a point.
 type checkingSink struct{ t *testing.T }
+
+func (c checkingSink) Charge(id names.MetricID, r *request.Request, labels []measure.Label, amount cost.Amount, weight float64) {
+	c.Observe(id, r, labels, amount.Float64(), weight)
+}
 
 func (c checkingSink) Observe(id names.MetricID, r *request.Request, labels []measure.Label, value, weight float64) {
 	m := names.Metrics[id]

@@ -30,7 +30,7 @@ func prometheusName(m names.Metric) string {
 	if m.Unit == "s" {
 		name += "_seconds"
 	}
-	if m.Kind == names.Counter {
+	if m.Kind == names.Counter || m.Kind == names.Money {
 		name += "_total"
 	}
 	return name
@@ -106,7 +106,7 @@ func TestQueriesAskForWhatThereIs(t *testing.T) {
 	raw, err := os.ReadFile(metricsPage)
 	require.NoError(t, err)
 	known := map[string]bool{"service_name": true, "gen_ai_request_model": true, "gen_ai_operation_name": true}
-	for _, l := range []string{names.MetricStatus, names.MetricFinishReason, names.MetricCached, names.MetricReasoning, names.MetricReason, names.MetricEstimated, names.MetricDecision, names.MetricRule} {
+	for _, l := range []string{names.MetricStatus, names.MetricFinishReason, names.MetricCached, names.MetricReasoning, names.MetricReason, names.MetricEstimated, names.MetricDecision, names.MetricRule, names.MetricSLOOutcome, names.MetricSLOViolated, names.MetricCurrency, names.MetricIssue} {
 		known[strings.ReplaceAll(l, ".", "_")] = true
 	}
 	for _, m := range names.Metrics {

@@ -50,6 +50,9 @@ func newAssembler(set processor.Settings, cfg *Config, next consumer.Traces) (*a
 	if err != nil {
 		return nil, err
 	}
+	if err := p.assess(cfg); err != nil {
+		return nil, err
+	}
 	a := &assembler{llmSpan: p, next: next, now: time.Now, matches: cfg.Sampling.matches()}
 	a.outbox = outbox{next: next, logger: set.Logger, telemetry: p.telemetry, maxBytes: int(cfg.Sampling.MaxBytes) / 4}
 	sc := &cfg.Sampling
@@ -147,7 +150,7 @@ func (a *assembler) ConsumeTraces(ctx context.Context, td ptrace.Traces) error {
 	}
 	in := td.SpanCount()
 	split.Matches(td, a.matches)
-	facts := split.Recognise(td, a.options)
+	facts := split.Recognise(td, a.optionsAt(a.now()))
 	var redacted content.Facts
 	a.redactor.Traces(td, &redacted)
 	a.record(ctx, &facts)
@@ -208,4 +211,5 @@ func (a *assembler) count(ctx context.Context, o *outcome) {
 	add(t.ProcessorLlmspanTracesUpgraded, o.upgraded)
 	add(t.ProcessorLlmspanStageSpans, o.facts.StageSpans)
 	add(t.ProcessorLlmspanClockSkew, o.facts.Skewed)
+	a.recordBusiness(ctx, &o.facts.Facts)
 }

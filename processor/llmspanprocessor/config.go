@@ -23,6 +23,25 @@ type Config struct {
 	// Normalize says how spellings are folded.
 	Normalize NormalizeConfig `mapstructure:"normalize"`
 
+	// Dimensions are labels on every metric point and record. Default none.
+	Dimensions []DimensionConfig `mapstructure:"dimensions"`
+
+	// SLO are the objectives that requests are held against. Default none.
+	SLO []SLOConfig `mapstructure:"slo"`
+
+	// Prices is what tokens cost. Default none.
+	Prices PricesConfig `mapstructure:"prices"`
+
+	// Quality chooses what is looked for in answers, before their text is removed.
+	Quality QualityConfig `mapstructure:"quality"`
+
+	// OversizeTokens is the number of tokens, of prompt and answer together, beyond which a request is marked and kept. Default 100000;
+	// 0 marks none.
+	OversizeTokens int64 `mapstructure:"oversize_tokens"`
+
+	// Warmup says which requests count as an engine's first.
+	Warmup WarmupConfig `mapstructure:"warmup"`
+
 	// Sampling assembles whole traces and decides which are kept. Default off.
 	Sampling SamplingConfig `mapstructure:"sampling"`
 }
@@ -126,9 +145,11 @@ func (c *ContentConfig) resolve() (content.Config, error) {
 }
 
 func createDefaultConfig() component.Config {
-	return &Config{
+	c := &Config{
 		Content:  ContentConfig{Mode: content.ModeStrip, MaxLength: content.DefaultMaxLength},
 		Stages:   StagesConfig{Spans: true, FoldChunks: true},
 		Sampling: defaultSampling(),
 	}
+	defaultBusiness(c)
+	return c
 }

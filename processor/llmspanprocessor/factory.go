@@ -32,6 +32,9 @@ func createTraces(ctx context.Context, set processor.Settings, cfg component.Con
 	if err != nil {
 		return nil, err
 	}
+	if err := p.assess(cfg.(*Config)); err != nil {
+		return nil, err
+	}
 	return processorhelper.NewTraces(ctx, set, cfg, next, p.processTraces, mutates, processorhelper.WithStart(p.start), processorhelper.WithShutdown(p.shutdown))
 }
 

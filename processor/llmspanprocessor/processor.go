@@ -2,6 +2,7 @@ package llmspanprocessor
 
 import (
 	"context"
+	"time"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/pdata/plog"
@@ -25,6 +26,7 @@ type llmSpan struct {
 	redactor  *content.Redactor
 	warnings  []string
 	options   split.Options
+	prices    *pricebook // nil without prices; of traces only
 
 	byLayer [request.LayerEngine + 1]metric.MeasurementOption
 	byClass map[string][content.NumClasses]metric.MeasurementOption
@@ -65,17 +67,18 @@ func (p *llmSpan) start(context.Context, component.Host) error {
 	for _, w := range p.warnings {
 		p.logger.Warn(w)
 	}
-	return nil
+	return p.prices.start()
 }
 
 func (p *llmSpan) shutdown(context.Context) error {
+	p.prices.stop()
 	p.telemetry.Shutdown()
 	return nil
 }
 
 // processTraces recognises and splits first, since the names and keys that tell a source may be text, and redacts all that leaves.
 func (p *llmSpan) processTraces(ctx context.Context, td ptrace.Traces) (ptrace.Traces, error) {
-	facts := split.Traces(td, p.options)
+	facts := split.Traces(td, p.optionsAt(time.Now()))
 	var redacted content.Facts
 	p.redactor.Traces(td, &redacted)
 	p.record(ctx, &facts)
@@ -112,6 +115,7 @@ func (p *llmSpan) record(ctx context.Context, f *split.Facts) {
 	for name, n := range f.Rejected {
 		p.telemetry.ProcessorLlmspanFiguresRejected.Add(ctx, int64(n), metric.WithAttributes(attribute.String("figure", name)))
 	}
+	p.recordBusiness(ctx, f)
 }
 
 func (p *llmSpan) recordRedacted(ctx context.Context, signal string, f *content.Facts) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/otelcol-llm/otelcol-llm/internal/llm/assemble"
+	"github.com/otelcol-llm/otelcol-llm/internal/llm/request"
 	"github.com/otelcol-llm/otelcol-llm/internal/llm/sampling"
 	"github.com/otelcol-llm/otelcol-llm/internal/llm/split"
 )
@@ -55,13 +56,16 @@ type SamplingConfig struct {
 	// Slow are the durations from which a request is slow and kept; 0 leaves one out. Default ttft 5s, tpot 200ms, e2e 60s, queue 5s.
 	Slow SlowConfig `mapstructure:"slow"`
 
+	// Quality are the issues of answers for which a trace is kept, after slow. Default all but truncated, which is what max_tokens is for.
+	Quality []string `mapstructure:"quality"`
+
 	// Models override ratio and durations by the name of a model.
 	Models map[string]ModelConfig `mapstructure:"models"`
 
-	// Rules keep the traces in which an attribute has one of some values; the first match wins, after error, cancelled and slow.
+	// Rules keep the traces in which an attribute has one of some values; the first match wins, after error, cancelled, slow, quality and oversize.
 	Rules []RuleConfig `mapstructure:"rules"`
 
-	// Caps bound the kept traces a second by rule (error, cancelled, slow, baseline, or the name of one of rules). Beyond its cap a rule
+	// Caps bound the kept traces a second by rule (error, cancelled, slow, quality, oversize, baseline, or the name of one of rules). Beyond its cap a rule
 	// keeps a share, with the weight that says so. Default none.
 	Caps map[string]float64 `mapstructure:"caps"`
 }
@@ -171,12 +175,17 @@ func (c *SamplingConfig) Validate() error {
 	if c.TraceTimeout > 0 && c.IdleTimeout > c.TraceTimeout {
 		errs = append(errs, fmt.Errorf("idle_timeout: must not be longer than trace_timeout (%s), got %s", c.TraceTimeout, c.IdleTimeout))
 	}
+	for i, q := range c.Quality {
+		if request.Flag(q, request.Issues) == 0 {
+			errs = append(errs, fmt.Errorf("quality::%d: must be one of %s, got %q", i, strings.Join(request.Issues, ", "), q))
+		}
+	}
 	for name, m := range c.Models {
 		if m.BaselineRatio != nil {
 			ratio("models::"+name+"::baseline_ratio", *m.BaselineRatio)
 		}
 	}
-	names := []string{sampling.RuleError, sampling.RuleCancelled, sampling.RuleSlow, sampling.RuleBaseline}
+	names := []string{sampling.RuleError, sampling.RuleCancelled, sampling.RuleSlow, sampling.RuleQuality, sampling.RuleOversize, sampling.RuleBaseline}
 	if len(c.Rules) > split.MaxMatches {
 		errs = append(errs, fmt.Errorf("rules: at most %d, got %d", split.MaxMatches, len(c.Rules)))
 	}
@@ -241,6 +250,9 @@ func (c *SamplingConfig) sampler(shards int) sampling.Config {
 		}
 		out.Rules = append(out.Rules, sampling.Rule{Name: r.Name, Share: share})
 	}
+	for _, q := range c.Quality {
+		out.Quality |= request.Flag(q, request.Issues)
+	}
 	for rule, rate := range c.Caps {
 		out.Caps[rule] = rate / float64(shards)
 	}
@@ -271,6 +283,7 @@ func defaultSampling() SamplingConfig {
 	return SamplingConfig{
 		Apply: ApplyTag, BaselineRatio: 0.05, DecisionDelay: 2 * time.Second, AnswerDelay: 10 * time.Second, IdleTimeout: time.Minute, TraceTimeout: 30 * time.Minute,
 		MaxBytes: 512 << 20, MaxTraceBytes: 4 << 20, MaxTraceSpans: 20_000, KeptCache: 50_000, DroppedCache: 500_000,
-		Slow: SlowConfig{TTFT: 5 * time.Second, TPOT: 200 * time.Millisecond, E2E: time.Minute, Queue: 5 * time.Second},
+		Quality: []string{"empty", "repetition", "malformed_json", "refusal", "garbled"},
+		Slow:    SlowConfig{TTFT: 5 * time.Second, TPOT: 200 * time.Millisecond, E2E: time.Minute, Queue: 5 * time.Second},
 	}
 }

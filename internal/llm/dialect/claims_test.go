@@ -159,6 +159,20 @@ func TestReadClaimsACrashedRequest(t *testing.T) {
 	assert.False(t, ok, "an error with attributes of its own is somebody else's span")
 }
 
+func TestKeysHaveOneMeaningAndAPlaceInShapes(t *testing.T) {
+	seen := map[string]spelling{}
+	for _, table := range tables {
+		for k, s := range table {
+			if old, ok := seen[k]; ok {
+				assert.Equal(t, old, s, "%s is listed twice with different meanings", k)
+			}
+			seen[k] = s
+			assert.True(t, k != "" && len(k) < 64, "%q has no place in shapes", k)
+		}
+	}
+	assert.Equal(t, seen, spellings)
+}
+
 // Every name has its function: TestReadClaims has a span of each.
 func TestEveryDialectIsAsked(t *testing.T) {
 	asked := map[string]bool{}

@@ -17,7 +17,9 @@ func ReadResource(r pcommon.Resource) *request.Source {
 		}
 		return ""
 	}
-	out := &request.Source{Service: get(names.ServiceName), Namespace: get(names.ServiceNamespace), Environment: get(names.DeploymentEnvName)}
+	out := &request.Source{
+		Service: get(names.ServiceName), Namespace: get(names.ServiceNamespace), Environment: get(names.DeploymentEnvName), Instance: get(names.ServiceInstanceID),
+	}
 	for _, k := range [...]string{names.RequestModel, names.ResponseModel, "model_name"} {
 		if m := get(k); m != "" {
 			out.Model = Model(m)
@@ -119,6 +121,7 @@ func (s *source) common(r *request.Request) {
 		r.MaxTokens = n
 	}
 	s.usage(r)
+	s.reportedCost(r)
 	s.outcome(r)
 }
 

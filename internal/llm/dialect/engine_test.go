@@ -14,7 +14,7 @@ import (
 func TestEngineFigures(t *testing.T) {
 	const engine = "llm_request"
 	L := func(k string) string { return "gen_ai.latency." + k }
-	s := func(v float64) request.Seconds { return request.Some(v) }
+	s := request.Some[float64]
 	none := request.Seconds{}
 	type figures struct{ admission, queue, prefill, decode, ttft, e2e request.Seconds }
 	for _, c := range []struct {
@@ -82,7 +82,7 @@ func TestFiguresOfASpanWithoutAStart(t *testing.T) {
 }
 
 func TestTokenCounts(t *testing.T) {
-	tok := func(n int64) request.Tokens { return request.Some(n) }
+	tok := request.Some[int64]
 	none := request.Tokens{}
 	for _, c := range []struct {
 		name          string
@@ -280,8 +280,13 @@ func TestFirstChunkOfClients(t *testing.T) {
 
 func TestProviderAndModelAreNames(t *testing.T) {
 	for _, c := range []struct{ system, want string }{
-		{"az.ai.openai", "azure.ai.openai"}, {"az.ai.inference", "azure.ai.inference"},
-		{"vertex_ai", "gcp.vertex_ai"}, {"gemini", "gcp.gemini"}, {"xai", "x_ai"}, {"openai", "openai"}, {"two words", ""},
+		{"az.ai.openai", "azure.ai.openai"},
+		{"az.ai.inference", "azure.ai.inference"},
+		{"vertex_ai", "gcp.vertex_ai"},
+		{"gemini", "gcp.gemini"},
+		{"xai", "x_ai"},
+		{"openai", "openai"},
+		{"two words", ""},
 	} {
 		r := mustRead(t, newSpan(t, ptrace.SpanKindClient, "chat", attrs{"gen_ai.operation.name": "chat", "gen_ai.system": c.system}))
 		assert.Equal(t, c.want, r.Provider, c.system)

@@ -1,7 +1,7 @@
 package dialect
 
 import (
-	"fmt"
+	"maps"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
@@ -92,6 +92,23 @@ const (
 	fieldOwnReason
 	fieldOwnIncoming
 	fieldOwnPartial
+	fieldOwnOutcome
+	fieldOwnViolated
+	fieldOwnCost
+	fieldOwnCurrency
+	fieldOwnReported
+	fieldOwnPrice
+	fieldOwnUnpriced
+	fieldOwnQuality
+	fieldOwnWarmup
+	fieldOwnColdStart
+	fieldOwnOversize
+	fieldOwnWasted
+	fieldOwnPart
+	fieldOwnDefaults
+
+	// What a source says that a request costs.
+	fieldReportedCost
 
 	numFields
 )
@@ -103,40 +120,36 @@ type spelling struct {
 	rank  uint8
 }
 
-// spellings maps every known key to its field. It is built once from the tables of the dialect files.
-var spellings = merge(
+// tables are what the dialect files list. A test holds that none gives a key another meaning than the next.
+var tables = [...]map[string]spelling{
 	engineKeys, sglangKeys, semconvKeys, openinferenceKeys, openllmetryKeys, litellmKeys, vercelKeys, dynamoKeys, httpKeys, ownKeys,
-)
+	businessKeys, costKeys,
+}
 
-// shapes are the lengths of the known keys by their first byte, bit n for length n: most keys of most spans are told from it alone, without
+// spellings maps every known key to its field. It is built once.
+var spellings = func() map[string]spelling {
+	out := map[string]spelling{}
+	for _, t := range tables {
+		maps.Copy(out, t)
+	}
+	return out
+}()
+
+// shapes are the lengths of the known keys by their first byte, bit n for length n, which is below 64: most keys of most spans are told from it alone, without
 // hashing them.
 var shapes = func() (out [256]uint64) {
 	for k := range spellings {
-		if k == "" || len(k) > 63 {
-			panic(fmt.Sprintf("dialect: key %q has no place in shapes", k))
-		}
 		out[k[0]] |= 1 << len(k)
 	}
 	return out
 }()
 
-func merge(tables ...map[string]spelling) map[string]spelling {
-	out := map[string]spelling{}
-	for _, t := range tables {
-		for k, s := range t {
-			if old, ok := out[k]; ok && old != s {
-				panic(fmt.Sprintf("dialect: key %q is listed twice with different meanings", k))
-			}
-			out[k] = s
-		}
-	}
-	return out
-}
-
 // slots is what one walk over a span's attributes found. It aliases the span.
 type slots struct {
 	values [numFields]pcommon.Value
 	rank   [numFields]uint8 // 0: absent, else rank + 1
+	// dims are the values of dimensions that llmspan itself wrote.
+	dims []request.Dimension
 }
 
 func (s *slots) has(f field) bool { return s.rank[f] != 0 }
@@ -144,10 +157,12 @@ func (s *slots) has(f field) bool { return s.rank[f] != 0 }
 func (s *slots) walk(attrs pcommon.Map) {
 	attrs.Range(func(k string, v pcommon.Value) bool {
 		if k == "" || len(k) > 63 || shapes[k[0]]&(1<<len(k)) == 0 {
+			s.dimension(k, v)
 			return true
 		}
 		sp, ok := spellings[k]
 		if !ok {
+			s.dimension(k, v)
 			return true
 		}
 		if r := s.rank[sp.field]; r == 0 || sp.rank+1 < r {

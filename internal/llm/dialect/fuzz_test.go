@@ -32,7 +32,9 @@ func FuzzBaseID(f *testing.F) {
 		if b, p := BaseID(item); id != "" && !strings.HasSuffix(id, "-beam") && (b != call || p != item) {
 			t.Fatalf("prompt %d of %q: base %q, prompt %q", n%10, call, b, p)
 		}
-		operationOfID(id)
+		if op := operationOfID(id); op != "" && inferenceOperations[op] == "" {
+			t.Fatalf("operation %q of %q", op, id)
+		}
 	})
 }
 

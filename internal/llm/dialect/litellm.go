@@ -25,7 +25,7 @@ func recogniseLiteLLM(s *source, r *request.Request) verdict {
 		return notMine
 	}
 	op, ok := inferenceOperations[s.text(fieldOperation)]
-	if !ok && !(v1 && s.has(fieldRequestModel)) {
+	if !ok && (!v1 || !s.has(fieldRequestModel)) {
 		return notMine
 	}
 	r.Layer = request.LayerGateway

@@ -85,10 +85,20 @@ func recogniseOwn(s *source, r *request.Request) verdict {
 		field field
 		to    *request.Seconds
 	}{
-		{fieldOwnAdmission, &r.Admission}, {fieldOwnQueue, &r.Queue}, {fieldOwnPrefill, &r.Prefill}, {fieldOwnDecode, &r.Decode},
-		{fieldOwnTTFT, &r.TTFT}, {fieldOwnE2E, &r.E2E}, {fieldOwnUserTTFT, &r.UserTTFT},
-		{fieldOwnIngress, &r.Ingress}, {fieldOwnReturn, &r.Return}, {fieldOwnKVTransfer, &r.KVTransfer}, {fieldOwnClockSkew, &r.ClockSkew},
-		{fieldOwnUserE2E, &r.UserE2E}, {fieldOwnGapMax, &r.UserGapMax}, {fieldOwnIncoming, &r.IncomingWeight},
+		{fieldOwnAdmission, &r.Admission},
+		{fieldOwnQueue, &r.Queue},
+		{fieldOwnPrefill, &r.Prefill},
+		{fieldOwnDecode, &r.Decode},
+		{fieldOwnTTFT, &r.TTFT},
+		{fieldOwnE2E, &r.E2E},
+		{fieldOwnUserTTFT, &r.UserTTFT},
+		{fieldOwnIngress, &r.Ingress},
+		{fieldOwnReturn, &r.Return},
+		{fieldOwnKVTransfer, &r.KVTransfer},
+		{fieldOwnClockSkew, &r.ClockSkew},
+		{fieldOwnUserE2E, &r.UserE2E},
+		{fieldOwnGapMax, &r.UserGapMax},
+		{fieldOwnIncoming, &r.IncomingWeight},
 	} {
 		if !s.has(t.field) {
 			continue
@@ -108,6 +118,7 @@ func recogniseOwn(s *source, r *request.Request) verdict {
 			}
 		}
 	}
+	s.business(r)
 	return aRequest
 }
 
@@ -132,19 +143,31 @@ func Write(r *request.Request, span ptrace.Span) {
 			return false
 		}
 		_, own := ownKeys[k]
-		return own || k == names.TPOT // which is not read: it follows from the rest
+		_, business := businessKeys[k]
+		return own || business || k == names.TPOT || // which is not read: it follows from the rest
+			strings.HasPrefix(k, names.Dimension)
 	})
-	a.EnsureCapacity(a.Len() + 20)
+	a.EnsureCapacity(a.Len() + 10) // a client's span gets 4 to 8 more, an engine's 10 to 14
 	a.PutStr(names.Layer, r.Layer.String())
 	a.PutStr(names.Dialect, r.Dialect)
 	for _, f := range [...]struct {
 		key string
 		v   request.Seconds
 	}{
-		{names.Admission, r.Admission}, {names.Queue, r.Queue}, {names.Prefill, r.Prefill}, {names.Decode, r.Decode},
-		{names.KVTransfer, r.KVTransfer}, {names.Ingress, r.Ingress}, {names.Return, r.Return},
-		{names.TTFT, r.TTFT}, {names.TPOT, r.TPOT()}, {names.E2E, r.E2E}, {names.UserTTFT, r.UserTTFT}, {names.ClockSkew, r.ClockSkew},
-		{names.UserE2E, r.UserE2E}, {names.UserGapMax, r.UserGapMax},
+		{names.Admission, r.Admission},
+		{names.Queue, r.Queue},
+		{names.Prefill, r.Prefill},
+		{names.Decode, r.Decode},
+		{names.KVTransfer, r.KVTransfer},
+		{names.Ingress, r.Ingress},
+		{names.Return, r.Return},
+		{names.TTFT, r.TTFT},
+		{names.TPOT, r.TPOT()},
+		{names.E2E, r.E2E},
+		{names.UserTTFT, r.UserTTFT},
+		{names.ClockSkew, r.ClockSkew},
+		{names.UserE2E, r.UserE2E},
+		{names.UserGapMax, r.UserGapMax},
 	} {
 		if f.v.Known {
 			a.PutDouble(f.key, f.v.Value)
@@ -169,6 +192,7 @@ func Write(r *request.Request, span ptrace.Span) {
 			s.AppendEmpty().SetStr(n)
 		}
 	}
+	WriteBusiness(r, a)
 }
 
 // writeRequest folds usage and identity to the current names.
@@ -177,8 +201,11 @@ func writeRequest(r *request.Request, a pcommon.Map) {
 		key string
 		v   request.Tokens
 	}{
-		{names.InputTokens, r.InputTokens}, {names.OutputTokens, r.OutputTokens}, {names.CacheReadTokens, r.CachedTokens},
-		{names.CacheWriteTokens, r.CacheWriteToken}, {names.ReasoningTokens, r.ReasoningTokens},
+		{names.InputTokens, r.InputTokens},
+		{names.OutputTokens, r.OutputTokens},
+		{names.CacheReadTokens, r.CachedTokens},
+		{names.CacheWriteTokens, r.CacheWriteToken},
+		{names.ReasoningTokens, r.ReasoningTokens},
 	} {
 		if f.v.Known {
 			a.PutInt(f.key, f.v.Value)

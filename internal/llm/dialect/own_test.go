@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/otelcol-llm/otelcol-llm/internal/llm/cost"
 	"github.com/otelcol-llm/otelcol-llm/internal/llm/names"
 	"github.com/otelcol-llm/otelcol-llm/internal/llm/request"
 	"github.com/otelcol-llm/otelcol-llm/internal/recordings"
@@ -59,6 +60,16 @@ func TestASecondReaderReadsWhatTheFirstWrote(t *testing.T) {
 		n++
 		// What the enclosing layers would add.
 		first.Ingress, first.Return, first.KVTransfer, first.ClockSkew = request.Some(.125), request.Some(.25), request.Some(.5), request.Some(.0625)
+		first.Dimensions = []request.Dimension{{Name: "team", Value: "search"}, {Name: "tier", Value: "unknown", Default: true}}
+		if !first.LayerOnly { // what the business would add
+			first.Outcome, first.Violated = request.OutcomeMissed, request.ViolatedCancelled|request.ViolatedTTFT
+			first.Quality, first.Warmup, first.Oversize, first.Wasted = request.IssueTruncated|request.IssueGarbled, true, true, true
+			first.ColdStart = request.Some(12.5)
+			first.Price = &cost.Price{Currency: "USD", Input: 500_000, Output: 1_500_000, CachedInput: 50_000, CacheWrite: 500_000, Reasoning: 1_500_000}
+			if a, _ := cost.FromFloat(.00123); !first.Reported {
+				first.Cost, first.Currency = request.Some(a), "USD"
+			}
+		}
 		for _, drop := range []bool{false, true} {
 			span := ptrace.NewSpan()
 			s.CopyTo(span)
@@ -208,14 +219,17 @@ func TestOwnAttributesAreChecked(t *testing.T) {
 }
 
 func TestWriteRemovesWhatAStrangerWroteUnderOurNames(t *testing.T) {
-	s := newSpan(t, ptrace.SpanKindClient, "chat", with(chat, attrs{names.TTFT: .5, names.Invalid: []any{"ttft"}, names.Stage: "queue", "llmspan.cost": .1, names.SamplingDecision: "drop"}))
+	s := newSpan(t, ptrace.SpanKindClient, "chat", with(chat, attrs{names.TTFT: .5, names.Invalid: []any{"ttft"}, names.Stage: "queue", names.Cost: .1, names.Price: "USD input=1", names.Dimension + "team": "red", "llmspan.mood": .1, names.SamplingDecision: "drop"}))
 	r := mustRead(t, s)
 	Write(&r, s)
 	got := s.Attributes().AsRaw()
 	assert.NotContains(t, got, names.TTFT)
 	assert.NotContains(t, got, names.Invalid)
 	assert.NotContains(t, got, names.SamplingDecision)
-	assert.Equal(t, .1, got["llmspan.cost"], "what this package does not write is not its business")
+	assert.NotContains(t, got, names.Cost)
+	assert.NotContains(t, got, names.Price)
+	assert.NotContains(t, got, names.Dimension+"team")
+	assert.Equal(t, .1, got["llmspan.mood"], "what this package does not write is not its business")
 }
 
 func TestDuplicateKeysDoNotConfuse(t *testing.T) {

@@ -73,7 +73,7 @@ func recogniseSemconv(s *source, r *request.Request) verdict {
 		r.Layer = request.LayerGateway
 	case ptrace.SpanKindClient, ptrace.SpanKindInternal, ptrace.SpanKindUnspecified:
 		// A model alone is not a call: agents and tools carry one too.
-		if op == "" && !(s.has(fieldRequestModel) && s.has(fieldInputTokens)) {
+		if op == "" && (!s.has(fieldRequestModel) || !s.has(fieldInputTokens)) {
 			return notMine
 		}
 		r.Layer = request.LayerClient

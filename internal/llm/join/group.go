@@ -5,6 +5,7 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
+	"github.com/otelcol-llm/otelcol-llm/internal/llm/cost"
 	"github.com/otelcol-llm/otelcol-llm/internal/llm/dialect"
 	"github.com/otelcol-llm/otelcol-llm/internal/llm/request"
 )
@@ -41,6 +42,12 @@ type group struct {
 	maxWidth int64
 	minInput request.Tokens
 	tpot     request.Seconds
+
+	// issues are what was said of the answer, charged that the source's own cost was.
+	issues  request.Flags
+	charged bool
+	// last is the span that came last: a later part's record is known by it.
+	last key
 
 	// waiting is the number of spans of a beam search that wait for its end; touched is when the last one came.
 	waiting int
@@ -118,6 +125,10 @@ func (j *Joiner) group(t *trace, r *request.Request) *group {
 		return g
 	}
 	if g := t.pair(id, r); g != nil {
+		if t.paired == nil {
+			t.paired = map[groupKey]*group{}
+		}
+		t.paired[k] = g // further sequences of this side belong to it, too
 		return g
 	}
 	root := r.ParentID.IsEmpty() && id != "" && !r.Beam
@@ -159,6 +170,7 @@ func (t *trace) pair(id string, r *request.Request) *group {
 
 // add takes one engine span.
 func (g *group) add(r *request.Request) {
+	g.last = key{r.TraceID, r.SpanID}
 	switch {
 	case g.spans == 0:
 		g.merged = *r
@@ -215,6 +227,24 @@ func (g *group) add(r *request.Request) {
 	}
 }
 
+// Usage is what the engine spans of one call used together, by the rules of group.
+func Usage(spans []*request.Request) cost.Usage {
+	var g group
+	for i, r := range spans {
+		if i == 0 {
+			g.groupKey = groupKey{base: baseOf(r), beam: r.Beam}
+			if r.Dialect == "sglang" && r.Sequences > 1 {
+				g.base = "n"
+			}
+		}
+		g.add(r)
+	}
+	t := g.totals()
+	return cost.Usage{
+		Input: t.input.Or(0), Output: t.output.Or(0), Cached: t.cached.Or(0), Written: t.written.Or(0), Reasoning: t.reasoning.Or(0),
+	}
+}
+
 func (g *group) totals() totals {
 	if g.beam {
 		return totals{input: g.minInput, output: request.Some(int64(len(g.width)) * g.maxWidth)}
@@ -252,7 +282,11 @@ func (j *Joiner) settleGroup(g *group) Logical {
 	l.CacheWriteToken = gain(all.written, g.reported.written)
 	if g.settled {
 		l.Ingress, l.Return = request.Seconds{}, request.Seconds{}
+		l.TraceID, l.SpanID = g.last.trace, g.last.span
 	}
+	l.Quality &^= g.issues
+	g.issues |= l.Quality
+	g.price(&l)
 	g.reported, g.settled = all, true
 	return l
 }
@@ -324,6 +358,7 @@ func inherit(r, o *request.Request) {
 	for _, n := range o.Invalid {
 		r.Reject(n)
 	}
+	r.Business.Inherit(&o.Business)
 }
 
 // baseOf is the id of the call that an engine's span belongs to, under which the layers of a request meet.

@@ -37,6 +37,8 @@ type Logical struct {
 	TPOT request.Seconds
 	// First is false for a later part of a request that was counted before.
 	First bool
+	// Charge is what this part costs; the costs of the spans are shares of it.
+	Charge Charge
 }
 
 // Result is what one call settled.
@@ -45,6 +47,8 @@ type Result struct {
 	Engines []*request.Request
 	// Requests are the requests, and parts of requests, that are settled.
 	Requests []Logical
+	// Notes are what layers that came later know of requests that were counted before: quality, and no tokens or times.
+	Notes []Logical
 	// Settled is the number of request spans that do not wait any more: each is part of a request.
 	Settled int
 	// Duplicates is the number of request spans that had been seen before.
@@ -67,6 +71,9 @@ type Joiner struct {
 	seen   seen
 	// byID finds requests by response id across traces.
 	byID map[string]*identity
+	// notes are what layers told of requests that were counted before, since the last batch.
+	notes []Logical
+
 	// roots are the calls that have no parent.
 	roots map[rootKey]*group
 	// joined are the services whose requests were seen to reach an engine.
@@ -174,6 +181,12 @@ func (j *Joiner) Add(now time.Time, batch []Span, whole bool) Result {
 		res.Early += t.waiting
 		j.drop(t, &res)
 	}
+	return j.noted(res)
+}
+
+// noted adds to a result what was noted meanwhile.
+func (j *Joiner) noted(res Result) Result {
+	res.Notes, j.notes = j.notes, nil
 	return res
 }
 
@@ -216,7 +229,7 @@ func (j *Joiner) Expire(now time.Time) Result {
 			j.settleBeams(now, t, false, &res)
 		}
 	}
-	return res
+	return j.noted(res)
 }
 
 // Drain settles everything and forgets it.
@@ -228,7 +241,7 @@ func (j *Joiner) Drain() Result {
 	for j.order.Len() > 0 {
 		j.drop(j.order.Front().Value.(*trace), &res)
 	}
-	return res
+	return j.noted(res)
 }
 
 func (j *Joiner) touch(now time.Time, id pcommon.TraceID, touched *[]*trace) *trace {

@@ -97,14 +97,34 @@ func (j *Joiner) mark(t *trace) {
 		}
 	}
 	for _, g := range t.groups {
-		j.layers(g, absorb)
+		j.layers(g, func(o *outer) {
+			j.note(g, o)
+			absorb(o)
+		})
 	}
 	for _, o := range t.outers {
 		if i := o.ident; i != nil && i.groups == 1 && (i.group == nil || i.group.trace != t) && i.unique(o) {
-			j.above(o.node.key, absorb)
+			j.above(o.node.key, func(o *outer) {
+				if i.group != nil {
+					j.note(i.group, o)
+				}
+				absorb(o)
+			})
 		}
 		if o.counted {
 			j.above(o.node.key, func(p *outer) { p.above, p.repeats = true, p.repeats || o.added })
 		}
 	}
+}
+
+// note keeps what a layer knows of the answer of a call that was counted before the layer came.
+func (j *Joiner) note(g *group, o *outer) {
+	news := o.req.Quality &^ g.issues
+	if !g.settled || g.dirty || o.settled || news == 0 {
+		return
+	}
+	g.issues |= news
+	l := Logical{Request: g.merged}
+	l.Quality = news
+	j.notes = append(j.notes, l)
 }

@@ -67,6 +67,10 @@ func (w row) joined() Span {
 func at(start pcommon.Timestamp) func(*request.Request) {
 	return func(r *request.Request) { r.Start = start }
 }
+
+func asked(maxTokens int64) func(*request.Request) {
+	return func(r *request.Request) { r.MaxTokens = maxTokens }
+}
 func beam(r *request.Request)   { r.Beam = true }
 func silent(r *request.Request) { r.Status = request.StatusUnknown }
 func failed(r *request.Request) { r.Status, r.ErrorType = request.StatusError, "500" }
@@ -346,6 +350,17 @@ func TestTotals(t *testing.T) {
 			{2, "e", "", engine, "chatcmpl-1", 10, 5, nil},
 			{3, "c", "", client, "", -1, -1, silent},
 		}, 1, 10, 5, 1},
+		{"prefilled on one engine, decoded on another", []row{
+			{1, "g", "", gateway, "", 10, 5, nil},
+			{1, "p", "g", engine, "chatcmpl-1", 10, 1, asked(1)},
+			{1, "d", "p", engine, "chatcmpl-1", 10, 5, asked(64)},
+		}, 1, 10, 5, 0},
+		{"prefilled on one engine, decoded on another, n > 1", []row{
+			{1, "p", "g", engine, "chatcmpl-1", 10, 1, asked(1)},
+			{1, "d", "p", engine, "chatcmpl-1", 10, 5, asked(64)},
+			{1, "e", "p", engine, "chatcmpl-1", 10, 4, asked(64)},
+		}, 1, 10, 9, 0},
+		{"many calls of two sequences in one trace, each with a sibling that read its id", manyCalls(15), 15, 150, 135, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			want := sums{requests: c.requests, input: c.input, output: c.output, unsolved: int(c.unsolved)}
@@ -378,6 +393,17 @@ func TestTotals(t *testing.T) {
 			}
 		})
 	}
+}
+
+// manyCalls are more than what a trace looks through without a map.
+func manyCalls(n int) (out []row) {
+	for i := range n {
+		c := string(rune('a' + i))
+		out = append(out, row{1, "p" + c, "", none, "", 0, 0, nil},
+			row{1, "l" + c, "p" + c, gateway, "chatcmpl-" + c, 10, 9, nil},
+			row{1, "e" + c, "p" + c, engine, "chatcmpl-" + c, 10, 5, nil}, row{1, "f" + c, "p" + c, engine, "chatcmpl-" + c, 10, 4, nil})
+	}
+	return out
 }
 
 // A beam search is one request with one record, however many batches its steps come in.

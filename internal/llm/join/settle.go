@@ -166,10 +166,11 @@ func (j *Joiner) settle(c *component, res *Result) {
 
 // unresolved tells a component that says nothing of its end: no usage, no finish reason, no status, and no engine's span, although the
 // requests of the same service have one. The client left, or the engine's span was lost; one span cannot tell which, so it is not
-// counted as either. A service whose engines are never seen is counted, with an unknown status.
+// counted as either. A refusal (4xx) never reached an engine and is a request. A service whose engines are never seen is counted, with
+// an unknown status.
 func (j *Joiner) unresolved(c *component) bool {
 	for _, o := range c.members {
-		if o.absorbed || o.above || o.req.Status != request.StatusUnknown || reports(o.req) {
+		if o.absorbed || o.above || o.req.Status != request.StatusUnknown || o.req.HTTPStatus >= 400 || reports(o.req) {
 			return false
 		}
 		if _, ok := j.joined[o.req.Source.Service]; !ok {
@@ -213,6 +214,7 @@ func (j *Joiner) count(c *component) (Logical, bool) {
 	l.ReasoningTokens, l.CacheWriteToken = request.Tokens{}, request.Tokens{}
 	covered := j.covered(left)
 	any := false
+	var leaves []*request.Request
 	for _, o := range left {
 		if !reports(o.req) || covered[o] || (o.id != "" && seen[o.id]) {
 			continue
@@ -226,7 +228,9 @@ func (j *Joiner) count(c *component) (Logical, bool) {
 		seen[o.id] = true
 		o.added, any = true, true
 		addTokens(&l.Request, o.req)
+		leaves = append(leaves, o.req)
 	}
+	l.price(leaves)
 	for _, o := range c.members {
 		o.tokensCounted = o.tokensCounted || any
 	}
@@ -265,8 +269,11 @@ func (j *Joiner) addedAbove(o *outer) bool {
 
 func addTokens(r, o *request.Request) {
 	for _, p := range [...]struct{ to, from *request.Tokens }{
-		{&r.InputTokens, &o.InputTokens}, {&r.OutputTokens, &o.OutputTokens}, {&r.CachedTokens, &o.CachedTokens},
-		{&r.ReasoningTokens, &o.ReasoningTokens}, {&r.CacheWriteToken, &o.CacheWriteToken},
+		{&r.InputTokens, &o.InputTokens},
+		{&r.OutputTokens, &o.OutputTokens},
+		{&r.CachedTokens, &o.CachedTokens},
+		{&r.ReasoningTokens, &o.ReasoningTokens},
+		{&r.CacheWriteToken, &o.CacheWriteToken},
 	} {
 		if p.from.Known {
 			*p.to = request.Some(p.to.Or(0) + p.from.Value)

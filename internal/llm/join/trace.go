@@ -18,6 +18,7 @@ type trace struct {
 	byID    map[string][]*outer // beyond fewSpans
 	groups  []*group
 	byKey   map[groupKey]*group // beyond fewSpans
+	paired  map[groupKey]*group // the other sides of disaggregated requests
 	beams   []*group
 	waiting int // spans that wait
 }
@@ -27,6 +28,9 @@ type trace struct {
 const fewSpans = 8
 
 func (t *trace) find(k groupKey) *group {
+	if g, ok := t.paired[k]; ok {
+		return g
+	}
 	if t.byKey != nil {
 		return t.byKey[k]
 	}

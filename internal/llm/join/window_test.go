@@ -7,6 +7,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/otelcol-llm/otelcol-llm/internal/llm/request"
 )
 
 // The window is 10 s in these tests.
@@ -129,6 +131,14 @@ func TestAnEngineThatComesLate(t *testing.T) {
 		r.rows(late)
 		assert.Equal(t, sums{requests: 2, input: 12, output: 7, engines: 2, settled: 3, unsolved: 1}, r.drain())
 	})
+	t.Run("a refused request is one and waits for no engine", func(t *testing.T) {
+		refused := func(r *request.Request) { r.Status, r.HTTPStatus = request.StatusUnknown, 429 }
+		r := newRunner(t, Config{}).rows(
+			row{3, "c", "", client, "chatcmpl-0", 1, 1, nil}, row{3, "e", "c", engine, "chatcmpl-0", 1, 1, nil},
+			row{1, "c", "", client, "", -1, -1, refused},
+		)
+		assert.Equal(t, sums{requests: 2, input: 1, output: 1, engines: 1, settled: 3}, r.drain())
+	})
 	t.Run("after its request was forgotten it is a request again", func(t *testing.T) {
 		r := wait(t, row{1, "c", "", client, "chatcmpl-1", 10, 5, nil}).after(10 * time.Second).rows(late)
 		assert.Equal(t, sums{requests: 2, input: 21, output: 11, engines: 1, settled: 2}, r.drain())
@@ -195,6 +205,19 @@ func TestMaxSpansBounds(t *testing.T) {
 	r.add(spans, false)
 	assert.Zero(t, r.j.Remembered())
 	assert.Equal(t, sums{requests: 50, input: 50, output: 50, settled: 50}, r.drain())
+}
+
+// What a forgotten trace had under an id that another one still has is let go of; that it was counted stays known.
+func TestAForgottenTraceIsLetGoOf(t *testing.T) {
+	r := newRunner(t, Config{}).rows(row{1, "c", "", client, "x1", 10, 5, nil}).after(15 * time.Second)
+	r.rows(row{2, "g", "", gateway, "x1", 10, 5, nil}).after(5 * time.Second)
+	require.Equal(t, 1, r.j.Remembered())
+	for l := range r.j.byID["x1"].sides {
+		for _, o := range r.j.byID["x1"].sides[l].outers {
+			assert.Equal(t, pcommon.TraceID{2}, o.node.trace)
+		}
+	}
+	assert.Equal(t, sums{requests: 1, input: 10, output: 5, settled: 2}, r.drain())
 }
 
 // A constant id that never pauses is not what grows: nothing of a trace that is forgotten is kept under it.

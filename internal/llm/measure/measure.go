@@ -5,6 +5,7 @@
 package measure
 
 import (
+	"github.com/otelcol-llm/otelcol-llm/internal/llm/cost"
 	"github.com/otelcol-llm/otelcol-llm/internal/llm/join"
 	"github.com/otelcol-llm/otelcol-llm/internal/llm/names"
 	"github.com/otelcol-llm/otelcol-llm/internal/llm/request"
@@ -20,6 +21,8 @@ type Label struct {
 type Sink interface {
 	// Observe adds value to a metric of a source; it stands for weight requests (1 unless an SDK has sampled).
 	Observe(id names.MetricID, r *request.Request, labels []Label, value, weight float64)
+	// Charge adds an amount to a metric of money of a source.
+	Charge(id names.MetricID, r *request.Request, labels []Label, amount cost.Amount, weight float64)
 }
 
 // Measurer turns requests into observations. It is not safe for concurrent use; it reuses its label buffer.
@@ -29,9 +32,9 @@ type Measurer struct {
 }
 
 // New returns a measurer that feeds sink.
-func New(sink Sink) *Measurer { return &Measurer{sink: sink, labels: make([]Label, 0, 8)} }
+func New(sink Sink) *Measurer { return &Measurer{sink: sink, labels: make([]Label, 0, 24)} }
 
-// base starts the labels of a request: model and operation.
+// base starts the labels of a request: model, operation and dimensions.
 func (m *Measurer) base(r *request.Request) []Label {
 	model := r.Model
 	if model == "" {
@@ -41,7 +44,11 @@ func (m *Measurer) base(r *request.Request) []Label {
 	if op == "" {
 		op = names.Unknown
 	}
-	return append(m.labels[:0], Label{Key: names.RequestModel, Value: model}, Label{Key: names.OperationName, Value: op})
+	l := append(m.labels[:0], Label{Key: names.RequestModel, Value: model}, Label{Key: names.OperationName, Value: op})
+	for _, d := range r.Dimensions {
+		l = append(l, Label{Key: d.Name, Value: d.Value})
+	}
+	return l
 }
 
 // Engine observes what engines observe for each sequence.
@@ -52,8 +59,14 @@ func (m *Measurer) Engine(r *request.Request) {
 		id names.MetricID
 		v  request.Seconds
 	}{
-		{names.ServerTTFT, r.TTFT}, {names.ServerTPOT, r.TPOT()}, {names.AdmissionDuration, r.Admission}, {names.QueueDuration, r.Queue},
-		{names.KVTransferDuration, r.KVTransfer}, {names.PrefillDuration, r.Prefill}, {names.DecodeDuration, r.Decode}, {names.TTFTMax, r.TTFT},
+		{names.ServerTTFT, r.TTFT},
+		{names.ServerTPOT, r.TPOT()},
+		{names.AdmissionDuration, r.Admission},
+		{names.QueueDuration, r.Queue},
+		{names.KVTransferDuration, r.KVTransfer},
+		{names.PrefillDuration, r.Prefill},
+		{names.DecodeDuration, r.Decode},
+		{names.TTFTMax, r.TTFT},
 	} {
 		if o.v.Known {
 			m.sink.Observe(o.id, r, l, o.v.Value, w)
@@ -117,6 +130,7 @@ func (m *Measurer) Request(q *join.Logical) {
 	}
 	m.tokens(r, names.InputTokensTotal, r.InputTokens, r.CachedTokens, names.MetricCached, status, w)
 	m.tokens(r, names.OutputTokensTotal, r.OutputTokens, r.ReasoningTokens, names.MetricReasoning, status, w)
+	m.business(q, status, w)
 	if !q.First {
 		return
 	}

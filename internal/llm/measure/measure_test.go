@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.uber.org/goleak"
 
+	"github.com/otelcol-llm/otelcol-llm/internal/llm/cost"
 	"github.com/otelcol-llm/otelcol-llm/internal/llm/join"
 	"github.com/otelcol-llm/otelcol-llm/internal/llm/names"
 	"github.com/otelcol-llm/otelcol-llm/internal/llm/request"
@@ -40,6 +41,10 @@ func (s *sink) Observe(id names.MetricID, _ *request.Request, labels []Label, va
 	}
 	s.base[strings.Join(base, " ")] = true
 	s.lines = append(s.lines, fmt.Sprintf("%s{%s} %.6g×%g", names.Metrics[id].Name, strings.Join(parts, ","), value, weight))
+}
+
+func (s *sink) Charge(id names.MetricID, r *request.Request, labels []Label, amount cost.Amount, weight float64) {
+	s.Observe(id, r, labels, amount.Float64(), weight)
 }
 
 func (s *sink) sorted() []string { sort.Strings(s.lines); return s.lines }
@@ -83,7 +88,8 @@ func TestEngine(t *testing.T) {
 				"gen_ai.server.request.duration{} 0.9×1", "gen_ai.server.time_per_output_token{} 0.07×1", "gen_ai.server.time_to_first_token{} 0.2×1",
 				"llm.decode.duration{} 0.7×1", "llm.prefill.duration{} 0.1×1", "llm.request.duration.max{} 0.9×1",
 				"llm.spans.invalid{llm.reason=e2e} 1×1", "llm.spans.invalid{llm.reason=queue} 1×1", "llm.time_to_first_token.max{} 0.2×1",
-			}, "tiny chat",
+			},
+			"tiny chat",
 		},
 		{"one of four", func(r *request.Request) {
 			*r = request.Request{Source: r.Source, TraceState: "ot=th:c", TraceID: pcommon.TraceID{8: 0, 9: 0xff}, Queue: request.Some(.5), KVTransfer: request.Some(.25)}
@@ -135,7 +141,10 @@ func TestRequest(t *testing.T) {
 		},
 		{
 			"a request without a usage", logical(true, 0, func(r *request.Request) { r.Status, r.FinishReason = request.StatusCancelled, "" }),
-			[]string{"llm.requests{llm.status=cancelled} 1×1"},
+			[]string{
+				"llm.requests.tokens_unknown{llm.status=cancelled} 1×1", "llm.requests{llm.status=cancelled} 1×1",
+				"llm.wasted.duration{llm.status=cancelled,llm.reason=cancelled} 0×1",
+			},
 		},
 		{
 			"a later part adds tokens and is no request", logical(false, 1, func(r *request.Request) {
@@ -152,11 +161,14 @@ func TestRequest(t *testing.T) {
 		},
 		{
 			"an engine's rejected figures were counted with its span", logical(true, 2, func(r *request.Request) { r.Invalid = []string{"queue"} }),
-			[]string{"llm.requests{llm.status=ok,llm.finish_reason=stop} 1×1"},
+			[]string{"llm.requests.tokens_unknown{llm.status=ok} 1×1", "llm.requests{llm.status=ok,llm.finish_reason=stop} 1×1"},
 		},
 		{
 			"a client's are counted here", logical(true, 0, func(r *request.Request) { r.Invalid = []string{"input_tokens"} }),
-			[]string{"llm.requests{llm.status=ok,llm.finish_reason=stop} 1×1", "llm.spans.invalid{llm.reason=input_tokens} 1×1"},
+			[]string{
+				"llm.requests.tokens_unknown{llm.status=ok} 1×1", "llm.requests{llm.status=ok,llm.finish_reason=stop} 1×1",
+				"llm.spans.invalid{llm.reason=input_tokens} 1×1",
+			},
 		},
 		{
 			"one of four", logical(true, 0, func(r *request.Request) {

@@ -9,9 +9,11 @@ const (
 	Histogram
 	// MaxGauge is the largest value since the last export.
 	MaxGauge
+	// Money is a counter of money, which is summed without drift.
+	Money
 )
 
-func (k Kind) String() string { return [...]string{"counter", "histogram", "gauge"}[k] }
+func (k Kind) String() string { return [...]string{"counter", "histogram", "gauge", "counter"}[k] }
 
 // Metric is one metric that the connector derives from spans.
 type Metric struct {
@@ -50,6 +52,18 @@ const (
 	TTFTMax
 	SpansInvalid
 	SamplingTraces
+	SLORequests
+	SLOOutputTokens
+	CostTotal
+	CostSaved
+	RequestsUnpriced
+	QualityIssues
+	RequestsOversize
+	WarmupRequests
+	ColdStartDuration
+	TokensUnknown
+	WastedOutputTokens
+	WastedDuration
 	NumMetrics
 )
 
@@ -87,6 +101,18 @@ var Metrics = [NumMetrics]Metric{
 	TTFTMax:               {"llm.time_to_first_token.max", "s", "Longest time to first token since the last export.", MaxGauge, nil, ""},
 	SpansInvalid:          {"llm.spans.invalid", "{span}", "Request spans with a figure that could not be true.", Counter, nil, "llm.reason"},
 	SamplingTraces:        {"llm.sampling.traces", "{trace}", "Traces that were decided on.", Counter, nil, "llm.decision, llm.rule"},
+	SLORequests:           {"llm.slo.requests", "{request}", "Requests that were held against an objective.", Counter, nil, "llm.slo.outcome; llm.slo.violated (the first) when missed"},
+	SLOOutputTokens:       {"llm.slo.output_tokens", "{token}", "Generated tokens of requests that were held against an objective.", Counter, nil, "llm.slo.outcome"},
+	CostTotal:             {"llm.cost", "{currency}", "What requests cost.", Money, nil, "llm.currency, llm.status"},
+	CostSaved:             {"llm.cost.saved", "{currency}", "What prompt tokens from a cache would have cost more without it.", Money, nil, "llm.currency, llm.status"},
+	RequestsUnpriced:      {"llm.requests.unpriced", "{request}", "Requests with tokens for which no price is known.", Counter, nil, "llm.status"},
+	QualityIssues:         {"llm.quality.issues", "{issue}", "Things wrong with answers, each counted once for a request.", Counter, nil, "llm.quality.issue"},
+	RequestsOversize:      {"llm.requests.oversize", "{request}", "Requests of more tokens than oversize_tokens.", Counter, nil, "llm.status"},
+	WarmupRequests:        {"llm.requests.warmup", "{request}", "First requests after an engine's start.", Counter, nil, "llm.status"},
+	ColdStartDuration:     {"llm.cold_start.duration", "s", "Time from an engine's start to the end of its first request.", Histogram, boundsE2E, ""},
+	TokensUnknown:         {"llm.requests.tokens_unknown", "{request}", "Requests whose tokens nobody reported; they are in no token counter.", Counter, nil, "llm.status"},
+	WastedOutputTokens:    {"llm.wasted.output_tokens", "{token}", "Tokens generated for requests that failed, were cancelled or whose client had left.", Counter, nil, "llm.status, llm.reason"},
+	WastedDuration:        {"llm.wasted.duration", "s", "Time spent on requests that failed, were cancelled or whose client had left: the engine's, else that of the layer that reported it.", Counter, nil, "llm.status, llm.reason"},
 }
 
 // Attributes of the metrics.
@@ -100,13 +126,22 @@ const (
 	MetricDecision     = "llm.decision"
 	MetricRule         = "llm.rule"
 	MetricOverflow     = "otel.metric.overflow"
+	MetricSLOOutcome   = "llm.slo.outcome"
+	MetricSLOViolated  = "llm.slo.violated"
+	MetricCurrency     = "llm.currency"
+	MetricIssue        = "llm.quality.issue"
 )
 
 // Unknown stands for a model or an operation that no layer named.
 const Unknown = "unknown"
 
-// RecordEvent is the event name of a request record; TotalTokens its attribute for input plus output.
+// RecordEvent is the event name of a request record; TotalTokens its attribute for input plus output. CostExact and CostSavedExact are
+// amounts as decimal texts, to full precision. RecordPart marks the record of what a later part of a request adds: sums count it, and a
+// number of requests leaves it out.
 const (
-	RecordEvent = "llm.request"
-	TotalTokens = "llm.total_tokens"
+	RecordEvent    = "llm.request"
+	TotalTokens    = "llm.total_tokens"
+	CostExact      = "llmspan.cost.exact"
+	CostSavedExact = "llmspan.cost.saved.exact"
+	RecordPart     = "llm.request.part"
 )

@@ -20,6 +20,7 @@ const (
 	ErrorType         = "error.type"
 	ServiceName       = "service.name"
 	ServiceNamespace  = "service.namespace"
+	ServiceInstanceID = "service.instance.id"
 	DeploymentEnvName = "deployment.environment.name"
 )
 
@@ -51,6 +52,24 @@ const (
 	SamplingReason    = "llmspan.sampling.reason"
 	SamplingPartial   = "llmspan.sampling.partial"
 	SamplingIncoming  = "llmspan.sampling.incoming_weight"
+
+	SLOOutcome        = "llmspan.slo.outcome"
+	SLOViolated       = "llmspan.slo.violated"
+	Cost              = "llmspan.cost"
+	CostCurrency      = "llmspan.cost.currency"
+	CostReported      = "llmspan.cost.reported"
+	Price             = "llmspan.price"
+	Unpriced          = "llmspan.unpriced"
+	Quality           = "llmspan.quality"
+	Warmup            = "llmspan.warmup"
+	ColdStart         = "llmspan.cold_start.duration"
+	Oversize          = "llmspan.oversize"
+	Wasted            = "llmspan.wasted"
+	Part              = "llmspan.part"
+	Dimension         = "llmspan.dimension."
+	DimensionsDefault = "llmspan.dimensions.default"
+	// DimensionKept is the beginning of the keys that hold a dimension's value while its trace is held; none leaves the process.
+	DimensionKept = "llmspan.dimension_kept."
 )
 
 // SamplingMatched carries, from the arrival of a span to the decision on its trace, which sampling rules its attributes match, as bits: the
@@ -105,5 +124,20 @@ var SpanAttributes = []Attr{
 	{SamplingReason, "string", "name of the rule that decided"},
 	{SamplingPartial, "bool", "the span came after its trace was decided on, or the trace was cut"},
 	{SamplingIncoming, "double", "requests that the span stood for when it came in, where an SDK has sampled"},
+	{SLOOutcome, "string", "met or missed, where slo has an objective for the model"},
+	{SLOViolated, "string[]", "what was missed: error, cancelled, ttft, tpot, e2e, user_ttft"},
+	{Cost, "double", "the span's share of its request's cost; the shares of a call add up"},
+	{CostCurrency, "string", "currency of the cost"},
+	{CostReported, "bool", "true when the cost is the source's own and not from prices"},
+	{Price, "string", "the prices that held for the model: for a million tokens, and for a request"},
+	{Unpriced, "bool", "prices are configured, and none is for the model"},
+	{Quality, "string[]", "what is wrong with the answer: truncated, empty, repetition, malformed_json, refusal, garbled"},
+	{Warmup, "bool", "one of the first requests after the engine's start"},
+	{ColdStart, "double s", "engine's start to the end of its first request, on that request"},
+	{Oversize, "bool", "more tokens than oversize_tokens"},
+	{Wasted, "bool", "an engine's work for a client that had left: the gateway between them let it run on"},
+	{Part, "bool", "the layer of a request that an engine's span stands for, though the span between them is missing"},
+	{Dimension + "<name>", "string", "the value of a configured dimension"},
+	{DimensionsDefault, "string[]", "the dimensions that nothing told, so that they have their default"},
 	{Stage, "string", "on stage child spans: the stage"},
 }

@@ -31,7 +31,7 @@ func NewWriter(logs plog.Logs, now time.Time) *Writer {
 	return &Writer{logs: logs, now: pcommon.NewTimestampFromTime(now), sources: map[source]plog.LogRecordSlice{}}
 }
 
-// Write appends the record of a request: event name llm.request, timestamp its end, severity ERROR for a failure.
+// Write appends the record of a request: event name llm.request, timestamp its end, severity ERROR for a failure, WARN for a missed objective.
 // A later part of a request that was recorded before has its own record with the tokens it adds, so that sums over records are exact.
 func (w *Writer) Write(q *join.Logical) {
 	r := &q.Request
@@ -42,8 +42,11 @@ func (w *Writer) Write(q *join.Logical) {
 	lr.SetTraceID(r.TraceID)
 	lr.SetSpanID(r.SpanID)
 	lr.SetSeverityNumber(plog.SeverityNumberInfo)
-	if r.Status == request.StatusError {
+	switch {
+	case r.Status == request.StatusError:
 		lr.SetSeverityNumber(plog.SeverityNumberError)
+	case r.Outcome == request.OutcomeMissed:
+		lr.SetSeverityNumber(plog.SeverityNumberWarn)
 	}
 	lr.SetSeverityText(strings.ToUpper(lr.SeverityNumber().String()))
 	attributes(q, lr.Attributes())
@@ -72,8 +75,13 @@ func attributes(q *join.Logical, a pcommon.Map) {
 	r := &q.Request
 	a.EnsureCapacity(32)
 	for _, f := range [...]struct{ k, v string }{
-		{names.RequestModel, r.Model}, {names.ResponseModel, r.ResponseModel}, {names.OperationName, r.Operation},
-		{names.ProviderName, r.Provider}, {names.RequestID, id(r)}, {names.Dialect, r.Dialect}, {names.Layer, r.Layer.String()},
+		{names.RequestModel, r.Model},
+		{names.ResponseModel, r.ResponseModel},
+		{names.OperationName, r.Operation},
+		{names.ProviderName, r.Provider},
+		{names.RequestID, id(r)},
+		{names.Dialect, r.Dialect},
+		{names.Layer, r.Layer.String()},
 	} {
 		if f.v != "" {
 			a.PutStr(f.k, f.v)
@@ -83,8 +91,11 @@ func attributes(q *join.Logical, a pcommon.Map) {
 		k string
 		v request.Tokens
 	}{
-		{names.InputTokens, r.InputTokens}, {names.OutputTokens, r.OutputTokens}, {names.CacheReadTokens, r.CachedTokens},
-		{names.CacheWriteTokens, r.CacheWriteToken}, {names.ReasoningTokens, r.ReasoningTokens},
+		{names.InputTokens, r.InputTokens},
+		{names.OutputTokens, r.OutputTokens},
+		{names.CacheReadTokens, r.CachedTokens},
+		{names.CacheWriteTokens, r.CacheWriteToken},
+		{names.ReasoningTokens, r.ReasoningTokens},
 	} {
 		if f.v.Known {
 			a.PutInt(f.k, f.v.Value)
@@ -101,9 +112,20 @@ func attributes(q *join.Logical, a pcommon.Map) {
 		k string
 		v request.Seconds
 	}{
-		{names.Ingress, r.Ingress}, {names.Admission, r.Admission}, {names.Queue, r.Queue}, {names.KVTransfer, r.KVTransfer},
-		{names.Prefill, r.Prefill}, {names.Decode, r.Decode}, {names.Return, r.Return}, {names.TTFT, r.TTFT}, {names.TPOT, q.TPOT},
-		{names.E2E, e2e}, {names.UserTTFT, r.UserTTFT}, {names.UserE2E, r.UserE2E}, {names.UserGapMax, r.UserGapMax}, {names.ClockSkew, r.ClockSkew},
+		{names.Ingress, r.Ingress},
+		{names.Admission, r.Admission},
+		{names.Queue, r.Queue},
+		{names.KVTransfer, r.KVTransfer},
+		{names.Prefill, r.Prefill},
+		{names.Decode, r.Decode},
+		{names.Return, r.Return},
+		{names.TTFT, r.TTFT},
+		{names.TPOT, q.TPOT},
+		{names.E2E, e2e},
+		{names.UserTTFT, r.UserTTFT},
+		{names.UserE2E, r.UserE2E},
+		{names.UserGapMax, r.UserGapMax},
+		{names.ClockSkew, r.ClockSkew},
 	} {
 		if f.v.Known {
 			a.PutDouble(f.k, f.v.Value)
@@ -132,6 +154,7 @@ func attributes(q *join.Logical, a pcommon.Map) {
 			s.AppendEmpty().SetStr(n)
 		}
 	}
+	business(q, a)
 }
 
 // maxID is the longest request id that is recorded; a caller chooses it, so it can be anything.

@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.uber.org/goleak"
 
+	"github.com/otelcol-llm/otelcol-llm/internal/llm/cost"
 	"github.com/otelcol-llm/otelcol-llm/internal/llm/join"
 	"github.com/otelcol-llm/otelcol-llm/internal/llm/request"
 )
@@ -71,7 +72,7 @@ func TestRecord(t *testing.T) {
 }
 
 func TestWhatIsUnknownIsAbsent(t *testing.T) {
-	q := &join.Logical{}
+	q := &join.Logical{First: true}
 	q.Request = request.Request{Source: &request.Source{}, Layer: request.LayerClient, Dialect: "semconv"}
 	assert.Equal(t, map[string]any{"llmspan.dialect": "semconv", "llmspan.layer": "client", "llmspan.status": "unknown"}, one(t, write(q)).Attributes().AsRaw())
 
@@ -94,6 +95,37 @@ func TestAFailureIsAnError(t *testing.T) {
 	assert.Equal(t, plog.SeverityNumberInfo, lr.SeverityNumber())
 	assert.NotContains(t, lr.Attributes().AsRaw(), "error.type", "an error type without an error")
 }
+
+func TestARecordSaysWhatTheBusinessAsks(t *testing.T) {
+	amount, _ := cost.FromFloat(0.0014675)
+	saved, _ := cost.FromFloat(0.00036)
+	price, err := cost.ParsePrice("USD input=0.5 output=1.5 cached_input=0.05")
+	require.NoError(t, err)
+	q := &join.Logical{First: true, Charge: join.Charge{Amount: amount, Saved: saved, Currency: "USD", Known: true}}
+	q.Request = request.Request{Source: &request.Source{}, Layer: request.LayerEngine, Dialect: "vllm", Status: request.StatusOK}
+	q.Business = request.Business{
+		Outcome: request.OutcomeMissed, Violated: request.ViolatedTTFT | request.ViolatedUserTTFT, Price: price,
+		Quality: request.IssueTruncated | request.IssueRepetition, Warmup: true, Oversize: true, ColdStart: request.Some(31.5),
+		Dimensions: []request.Dimension{{Name: "team", Value: "search"}, {Name: "tier", Value: "unknown", Default: true}},
+	}
+	lr := one(t, write(q))
+	assert.Equal(t, plog.SeverityNumberWarn, lr.SeverityNumber(), "a missed objective")
+	assert.Equal(t, map[string]any{
+		"llmspan.dialect": "vllm", "llmspan.layer": "engine", "llmspan.status": "ok", "llmspan.e2e": 0.,
+		"llmspan.slo.outcome": "missed", "llmspan.slo.violated": []any{"ttft", "user_ttft"}, "llmspan.quality": []any{"truncated", "repetition"},
+		"llmspan.cost": 0.0014675, "llmspan.cost.exact": "0.0014675", "llmspan.cost.saved.exact": "0.00036", "llmspan.cost.currency": "USD",
+		"llmspan.price": "USD input=0.5 output=1.5 cached_input=0.05", "llmspan.warmup": true, "llmspan.oversize": true,
+		"llmspan.cold_start.duration": 31.5, "team": "search", "tier": "unknown",
+	}, withE2E(lr.Attributes().AsRaw()))
+
+	q.First = false
+	later := one(t, write(q)).Attributes().AsRaw()
+	assert.Equal(t, true, later["llm.request.part"], "a number of requests leaves it out")
+	assert.NotContains(t, later, "llmspan.cold_start.duration", "it was said of the request")
+}
+
+// withE2E is what a record says, with the length that a span without instants does not have.
+func withE2E(m map[string]any) map[string]any { m["llmspan.e2e"] = 0.; return m }
 
 func TestIDsAreIDs(t *testing.T) {
 	for _, c := range []struct{ request, response, want string }{

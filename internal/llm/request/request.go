@@ -94,6 +94,8 @@ func Worse(a, b Status) Status {
 // Source is what the resource of a span says.
 type Source struct {
 	Service, Namespace, Environment string
+	// Instance is the service.instance.id: one process of the service.
+	Instance string
 	// Model is the model that the resource names, for engines whose spans name none.
 	Model string
 }
@@ -179,6 +181,8 @@ type Request struct {
 	IncomingWeight Opt[float64]
 	// Partial says that the span came after the decision on its trace.
 	Partial bool
+
+	Business
 }
 
 // TPOT is the mean time per output token after the first, in seconds: (e2e − TTFT) / (output tokens − 1).

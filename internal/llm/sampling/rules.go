@@ -22,6 +22,9 @@ type Call struct {
 	Model                            string
 	Status                           request.Status
 	TTFT, UserTTFT, TPOT, E2E, Queue request.Seconds
+	// Quality is what is wrong with the answer; Oversize says that the request had more tokens than are usual.
+	Quality  request.Flags
+	Oversize bool
 }
 
 // Trace is what sampling needs to know of a trace.
@@ -55,6 +58,8 @@ type Config struct {
 	Slow     Slow
 	Models   map[string]Model
 	Rules    []Rule
+	// Quality are the issues for which a trace is kept.
+	Quality request.Flags
 	// Caps bounds the traces a second that a rule keeps; 0 or absent leaves it unbounded. Beyond it the rule keeps a share that fits,
 	// with the threshold that says so.
 	Caps map[string]float64
@@ -65,6 +70,8 @@ const (
 	RuleError     = "error"
 	RuleCancelled = "cancelled"
 	RuleSlow      = "slow"
+	RuleQuality   = "quality"
+	RuleOversize  = "oversize"
 	RuleBaseline  = "baseline"
 )
 
@@ -128,6 +135,16 @@ func (s *Sampler) claim(t *Trace) (rule string, share float64) {
 		return RuleCancelled, 1
 	case s.slow(t):
 		return RuleSlow, 1
+	}
+	oversize := false
+	for i := range t.Calls {
+		if t.Calls[i].Quality&s.cfg.Quality != 0 {
+			return RuleQuality, 1
+		}
+		oversize = oversize || t.Calls[i].Oversize
+	}
+	if oversize {
+		return RuleOversize, 1
 	}
 	for i, r := range s.cfg.Rules {
 		if t.Match != nil && t.Match(i) {

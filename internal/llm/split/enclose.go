@@ -19,15 +19,14 @@ type call struct {
 }
 
 // enclose finds the layers around each engine's span, hands down what only they know, and places ingress and return.
-func (b *batch) enclose(td ptrace.Traces, f *Facts) []*call {
-	parents := parentsOf(td)
+func (b *batch) enclose(f *Facts) []*call {
 	layers := map[id]*item{}
 	for _, it := range b.items {
 		if it.req.Layer != request.LayerEngine {
 			layers[id{it.req.TraceID, it.req.SpanID}] = it
 		}
 	}
-	calls, above := b.calls(parents, layers)
+	calls, above := b.calls(b.parents, layers)
 	for _, c := range calls {
 		outermost := c.outermost(above)
 		c.outer = outermost
@@ -148,6 +147,10 @@ func (c *call) inherit(r *request.Request, above map[*item]int) {
 		}
 		if s := request.Worse(r.Status, l.req.Status); s != r.Status {
 			r.Status, r.ErrorType = s, l.req.ErrorType
+		}
+		r.Quality |= l.req.Quality
+		if l.req.Reported && !r.Reported && r == &c.sequences[0].req {
+			r.Cost, r.Currency, r.Reported = l.req.Cost, l.req.Currency, true
 		}
 	}
 }

@@ -3,6 +3,8 @@
 package split
 
 import (
+	"time"
+
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
@@ -10,6 +12,7 @@ import (
 	"github.com/otelcol-llm/otelcol-llm/internal/llm/names"
 	"github.com/otelcol-llm/otelcol-llm/internal/llm/request"
 	"github.com/otelcol-llm/otelcol-llm/internal/llm/stage"
+	"github.com/otelcol-llm/otelcol-llm/internal/llm/warmup"
 )
 
 // ScopeName is the instrumentation scope of the stage spans.
@@ -21,6 +24,9 @@ type Options struct {
 	StageSpans bool
 	// DropSource removes the source's spellings of what is written under current names.
 	DropSource bool
+	// Business is what requests are assessed by; Now is the time of the call for what it remembers.
+	Business
+	Now time.Time
 }
 
 // Facts is what happened to one batch.
@@ -33,6 +39,11 @@ type Facts struct {
 	Rejected map[string]int
 	// Skewed is the number of requests whose layers had to be moved.
 	Skewed int
+	// Unpriced counts the requests without a price by model, Overflowed the labels that the cap of their dimension took, Issues what is
+	// wrong with answers by its place in request.Issues; Oversize and Warmup are numbers of requests.
+	Unpriced, Overflowed map[string]int
+	Issues               [8]int
+	Oversize, Warmup     int
 }
 
 // item is one recognised span.
@@ -53,6 +64,10 @@ type batch struct {
 	engines int
 	// whole says that every trace in the batch is complete, and that its spans have been recognised before.
 	whole bool
+	// parents maps every span to its parent, where layers made it necessary.
+	parents map[id]pcommon.SpanID
+	// starts are the starts of engines.
+	starts []start
 	// lifecycle are the stage spans that a source made itself, by parent.
 	lifecycle map[id][]ptrace.Span
 }
@@ -66,6 +81,11 @@ type id struct {
 func Traces(td ptrace.Traces, o Options) Facts {
 	var f Facts
 	b := read(td, false)
+	b.arrive(&o, &f)
+	var calls []*call
+	if b.outers {
+		b.parents = parentsOf(td)
+	}
 	if b.engines > 0 {
 		for _, it := range b.items {
 			if it.req.Layer == request.LayerEngine && !it.req.Processed {
@@ -74,15 +94,21 @@ func Traces(td ptrace.Traces, o Options) Facts {
 			}
 		}
 		if b.outers {
-			b.enclose(td, &f)
+			calls = b.enclose(&f)
+		} else if o.any() {
+			calls, _ = b.calls(nil, nil)
 		}
 	}
+	b.assess(td, &o, calls, &f, false)
 	for _, it := range b.items {
 		if it.req.Tentative {
 			continue // it turned out to enclose no call
 		}
 		f.Requests[it.req.Layer]++
 		if it.req.Processed {
+			if o.any() {
+				dialect.WriteBusiness(&it.req, it.span.Attributes())
+			}
 			continue
 		}
 		f.reject(&it.req)
@@ -99,6 +125,7 @@ func Traces(td ptrace.Traces, o Options) Facts {
 func Recognise(td ptrace.Traces, o Options) Facts {
 	var f Facts
 	b := read(td, false)
+	b.arrive(&o, &f)
 	for _, it := range b.items {
 		if it.req.Tentative {
 			continue
@@ -109,6 +136,9 @@ func Recognise(td ptrace.Traces, o Options) Facts {
 		}
 		f.reject(&it.req)
 		rewrite(it, o)
+	}
+	if o.Dimensions != nil && o.Dimensions.SpanSources {
+		keep(td, o.Dimensions)
 	}
 	return f
 }
@@ -131,7 +161,8 @@ func rewrite(it *item, o Options) {
 
 // read recognises the spans of a batch.
 func read(td ptrace.Traces, whole bool) *batch {
-	b := &batch{whole: whole}
+	// Most spans of LLM traffic are recognised; a batch of others pays for a few.
+	b := &batch{whole: whole, items: make([]*item, 0, min(td.SpanCount(), 128))}
 	for i := range td.ResourceSpans().Len() {
 		rs := td.ResourceSpans().At(i)
 		res := dialect.ReadResource(rs.Resource())
@@ -146,6 +177,9 @@ func read(td ptrace.Traces, whole bool) *batch {
 				}
 				if !ok {
 					b.noteLifecycle(span)
+					if warmup.IsStart(span) {
+						b.starts = append(b.starts, start{res, span.StartTimestamp()})
+					}
 					continue
 				}
 				if r.Layer == request.LayerEngine {

@@ -149,61 +149,87 @@ func TestStagesAcrossLayers(t *testing.T) {
 		skewed int
 	}{
 		{
-			"an engine alone has its own return", []row{engine("e", "", 0, 100, "chatcmpl-1")},
+			"an engine alone has its own return",
+			[]row{engine("e", "", 0, 100, "chatcmpl-1")},
 			append(inner(0), "e llm.return 90-100"),
-			attrs{names.Ingress: nil, names.Return: nil, names.Admission: .003, names.Queue: .002, names.TTFT: .010, names.Layer: "engine", names.Dialect: "vllm"}, 0,
+			attrs{names.Ingress: nil, names.Return: nil, names.Admission: .003, names.Queue: .002, names.TTFT: .010, names.Layer: "engine", names.Dialect: "vllm"},
+			0,
 		},
 		{
-			"a gateway in the batch", []row{fastAPI("g", "", 0, 150), engine("e", "g", 20, 120, "chatcmpl-1")},
+			"a gateway in the batch",
+			[]row{fastAPI("g", "", 0, 150), engine("e", "g", 20, 120, "chatcmpl-1")},
 			append(inner(20), "g llm.ingress 0-20", "g llm.return 110-150"),
-			attrs{names.Ingress: .020, names.Return: .040, names.ClockSkew: nil, names.OperationName: "chat"}, 0,
+			attrs{names.Ingress: .020, names.Return: .040, names.ClockSkew: nil, names.OperationName: "chat"},
+			0,
 		},
 		{
-			"spans between are nobody's", []row{
+			"spans between are nobody's",
+			[]row{
 				fastAPI("g", "", 0, 150), {"h", "g", 5, 140, internal, "handler", attrs{}, 0}, engine("e", "h", 20, 120, "chatcmpl-1"),
 			},
-			append(inner(20), "g llm.ingress 0-20", "g llm.return 110-150"), attrs{names.Ingress: .020}, 0,
+			append(inner(20), "g llm.ingress 0-20", "g llm.return 110-150"),
+			attrs{names.Ingress: .020},
+			0,
 		},
 		{
-			"a layer that ends at the headers says nothing of the return", []row{fastAPI("g", "", 0, 35), engine("e", "g", 20, 120, "chatcmpl-1")},
-			append(append(inner(20), "e llm.return 110-120"), "g llm.ingress 0-20"), attrs{names.Ingress: .020, names.Return: nil}, 0,
+			"a layer that ends at the headers says nothing of the return",
+			[]row{fastAPI("g", "", 0, 35), engine("e", "g", 20, 120, "chatcmpl-1")},
+			append(append(inner(20), "e llm.return 110-120"), "g llm.ingress 0-20"),
+			attrs{names.Ingress: .020, names.Return: nil},
+			0,
 		},
 		{
-			"a layer whose clock is ahead is moved", []row{fastAPI("g", "", 50, 200), engine("e", "g", 20, 120, "chatcmpl-1")},
+			"a layer whose clock is ahead is moved",
+			[]row{fastAPI("g", "", 50, 200), engine("e", "g", 20, 120, "chatcmpl-1")},
 			append(inner(20), "g llm.ingress 20-20", "g llm.return 110-170"),
-			attrs{names.Ingress: 0.0, names.Return: .060, names.ClockSkew: .030}, 1,
+			attrs{names.Ingress: 0.0, names.Return: .060, names.ClockSkew: .030},
+			1,
 		},
 		{
-			"the outermost layer counts: a client above its gateway", []row{sdk("c", "", -30, 170), fastAPI("g", "c", 0, 150), engine("e", "g", 20, 120, "chatcmpl-1")},
+			"the outermost layer counts: a client above its gateway",
+			[]row{sdk("c", "", -30, 170), fastAPI("g", "c", 0, 150), engine("e", "g", 20, 120, "chatcmpl-1")},
 			append(inner(20), "c llm.ingress -30-20", "c llm.return 110-170"),
-			attrs{names.Ingress: .050, names.Return: .060, names.RequestModel: "tiny", names.FinishReasons: []any{"stop"}}, 0,
+			attrs{names.Ingress: .050, names.Return: .060, names.RequestModel: "tiny", names.FinishReasons: []any{"stop"}},
+			0,
 		},
 		{
-			"an HTTP client between ends at the headers and is no layer", []row{
+			"an HTTP client between ends at the headers and is no layer",
+			[]row{
 				sdk("c", "", 0, 150), {"x", "c", 5, 30, client, "POST", attrs{"http.request.method": "POST", "url.path": "/v1/chat/completions"}, 0}, engine("e", "x", 20, 120, "chatcmpl-1"),
 			},
-			append(inner(20), "c llm.ingress 0-20", "c llm.return 110-150"), attrs{names.Ingress: .020}, 0,
+			append(inner(20), "c llm.ingress 0-20", "c llm.return 110-150"),
+			attrs{names.Ingress: .020},
+			0,
 		},
 		{
-			"a page above a client made the call and is no layer", []row{page("p", "", -100, 400), sdk("c", "p", 0, 150), engine("e", "c", 20, 120, "chatcmpl-1")},
-			append(inner(20), "c llm.ingress 0-20", "c llm.return 110-150"), attrs{names.Ingress: .020}, 0,
+			"a page above a client made the call and is no layer",
+			[]row{page("p", "", -100, 400), sdk("c", "p", 0, 150), engine("e", "c", 20, 120, "chatcmpl-1")},
+			append(inner(20), "c llm.ingress 0-20", "c llm.return 110-150"),
+			attrs{names.Ingress: .020},
+			0,
 		},
 		{
-			"a page right above an engine encloses it", []row{page("p", "", 0, 150), engine("e", "p", 20, 120, "chatcmpl-1")},
-			append(inner(20), "p llm.ingress 0-20", "p llm.return 110-150"), attrs{names.Ingress: .020}, 0,
+			"a page right above an engine encloses it",
+			[]row{page("p", "", 0, 150), engine("e", "p", 20, 120, "chatcmpl-1")},
+			append(inner(20), "p llm.ingress 0-20", "p llm.return 110-150"),
+			attrs{names.Ingress: .020},
+			0,
 		},
 		{
-			"an application above several calls is no layer of any", []row{
+			"an application above several calls is no layer of any",
+			[]row{
 				page("p", "", 0, 400), engine("e", "p", 20, 120, "chatcmpl-1"), engine("f", "p", 220, 320, "chatcmpl-2"),
 			},
 			[]string{
 				"e llm.admission 20-23", "e llm.queue 23-25", "e llm.prefill 25-30", "e llm.decode 30-110", "e llm.return 110-120",
 				"f llm.admission 220-223", "f llm.queue 223-225", "f llm.prefill 225-230", "f llm.decode 230-310", "f llm.return 310-320",
 			},
-			attrs{names.Ingress: nil, names.Return: nil}, 0,
+			attrs{names.Ingress: nil, names.Return: nil},
+			0,
 		},
 		{
-			"an agent above several calls, each with a layer of its own", []row{
+			"an agent above several calls, each with a layer of its own",
+			[]row{
 				{"a", "", 0, 500, client, "invoke_agent", attrs{"gen_ai.operation.name": "invoke_agent", "gen_ai.request.model": "tiny"}, 0},
 				sdk("c", "a", 0, 150), engine("e", "c", 20, 120, "chatcmpl-1"),
 				sdk("d", "a", 200, 350), engine("f", "d", 220, 320, "chatcmpl-2"),
@@ -213,10 +239,12 @@ func TestStagesAcrossLayers(t *testing.T) {
 				"f llm.admission 220-223", "f llm.queue 223-225", "f llm.prefill 225-230", "f llm.decode 230-310",
 				"c llm.ingress 0-20", "c llm.return 110-150", "d llm.ingress 200-220", "d llm.return 310-350",
 			},
-			attrs{names.Ingress: .020, names.Return: .040}, 0,
+			attrs{names.Ingress: .020, names.Return: .040},
+			0,
 		},
 		{
-			"the sequences of one call share the layer, which has one ingress and one return", []row{
+			"the sequences of one call share the layer, which has one ingress and one return",
+			[]row{
 				fastAPI("g", "", 0, 150), engine("e", "g", 20, 120, "chatcmpl-1"), engine("f", "g", 20, 130, "chatcmpl-1"),
 			},
 			[]string{
@@ -224,14 +252,18 @@ func TestStagesAcrossLayers(t *testing.T) {
 				"f llm.admission 20-23", "f llm.queue 23-25", "f llm.prefill 25-30", "f llm.decode 30-110", "f llm.return 110-130",
 				"g llm.ingress 0-20", "g llm.return 110-150",
 			},
-			attrs{names.Ingress: .020, names.Return: .040}, 0,
+			attrs{names.Ingress: .020, names.Return: .040},
+			0,
 		},
 		{
-			"a failed layer tells the engine's outcome", []row{
+			"a failed layer tells the engine's outcome",
+			[]row{
 				{"g", "", 0, 150, server, "POST", attrs{"http.request.method": "POST", "url.path": "/v1/chat/completions", "http.response.status_code": 500}, 0},
 				engine("e", "g", 20, 120, "chatcmpl-1"),
 			},
-			append(inner(20), "g llm.ingress 0-20", "g llm.return 110-150"), attrs{names.Status: "error"}, 0,
+			append(inner(20), "g llm.ingress 0-20", "g llm.return 110-150"),
+			attrs{names.Status: "error"},
+			0,
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -51,18 +51,29 @@ func (w *Whole) Traces(now time.Time, td ptrace.Traces, cut map[pcommon.TraceID]
 			it.placed = stage.Place(&it.req)
 		}
 	}
+	var calls []*call
+	o := w.o.Options
+	o.Now = now
 	if b.outers {
-		for _, c := range b.enclose(td, &f.Facts) {
+		b.parents = parentsOf(td)
+		calls = b.enclose(&f.Facts)
+		for _, c := range calls {
 			w.user(c, traces[c.sequences[0].req.TraceID])
 			w.seen.add(now, c)
 		}
+	} else if o.any() {
+		calls, _ = b.calls(nil, nil)
 	}
 	w.disaggregated(b)
 	for _, t := range traces {
 		w.outcome(now, t, cut[t.id])
+		if !cut[t.id] {
+			t.runaway()
+		}
 		w.lone(t)
 		w.link(now, t)
 	}
+	b.assess(td, &o, calls, &f.Facts, true)
 	drop := map[pcommon.TraceID]bool{}
 	decisions := make(map[pcommon.TraceID]sampling.Decision, len(traces))
 	for id, t := range traces {
@@ -194,6 +205,7 @@ func (w *Whole) facts(t *view) *sampling.Trace {
 		}
 		out.Calls = append(out.Calls, sampling.Call{
 			Model: r.Model, Status: r.Status, TTFT: r.TTFT, UserTTFT: r.UserTTFT, TPOT: r.TPOT(), E2E: e2e, Queue: r.Queue,
+			Quality: r.Quality, Oversize: r.Oversize,
 		})
 	}
 	return out
@@ -315,10 +327,13 @@ func (f *WholeFacts) Add(g *WholeFacts) {
 	f.Dropped += g.Dropped
 	f.StageSpans += g.StageSpans
 	f.Skewed += g.Skewed
+	f.Oversize += g.Oversize
 	for _, m := range [...]struct {
 		to   *map[string]int
 		from map[string]int
-	}{{&f.Kept, g.Kept}, {&f.DroppedTraces, g.DroppedTraces}} {
+	}{
+		{&f.Kept, g.Kept}, {&f.DroppedTraces, g.DroppedTraces}, {&f.Unpriced, g.Unpriced}, {&f.Overflowed, g.Overflowed},
+	} {
 		for k, n := range m.from {
 			if *m.to == nil {
 				*m.to = map[string]int{}

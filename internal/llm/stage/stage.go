@@ -32,8 +32,10 @@ const (
 	count
 )
 
-var names = [count]string{"ingress", "admission", "queue", "kv_transfer", "prefill", "decode", "return"}
-var spanNames = [count]string{"llm.ingress", "llm.admission", "llm.queue", "llm.kv_transfer", "llm.prefill", "llm.decode", "llm.return"}
+var (
+	names     = [count]string{"ingress", "admission", "queue", "kv_transfer", "prefill", "decode", "return"}
+	spanNames = [count]string{"llm.ingress", "llm.admission", "llm.queue", "llm.kv_transfer", "llm.prefill", "llm.decode", "llm.return"}
+)
 
 func (n Name) String() string { return names[n] }
 

@@ -87,7 +87,7 @@ func (s *Store) newMetric(sm pmetric.ScopeMetrics, m *names.Metric) pmetric.Metr
 	out.SetUnit(m.Unit)
 	out.SetDescription(m.Description)
 	switch {
-	case m.Kind == names.Counter:
+	case m.Kind == names.Counter, m.Kind == names.Money:
 		sum := out.SetEmptySum()
 		sum.SetIsMonotonic(true)
 		sum.SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
@@ -104,11 +104,14 @@ func (s *Store) newMetric(sm pmetric.ScopeMetrics, m *names.Metric) pmetric.Metr
 func (s *Store) point(out pmetric.Metric, m *names.Metric, se *series, now time.Time) {
 	start, ts := pcommon.NewTimestampFromTime(se.start), pcommon.NewTimestampFromTime(now)
 	switch {
-	case m.Kind == names.Counter:
+	case m.Kind == names.Counter, m.Kind == names.Money:
 		dp := out.Sum().DataPoints().AppendEmpty()
 		dp.SetStartTimestamp(start)
 		dp.SetTimestamp(ts)
 		dp.SetDoubleValue(se.sum)
+		if m.Kind == names.Money {
+			dp.SetDoubleValue(se.money.Float64())
+		}
 		putLabels(dp.Attributes(), se)
 	case m.Kind == names.MaxGauge:
 		dp := out.Gauge().DataPoints().AppendEmpty()

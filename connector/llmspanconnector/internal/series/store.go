@@ -11,6 +11,7 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
+	"github.com/otelcol-llm/otelcol-llm/internal/llm/cost"
 	"github.com/otelcol-llm/otelcol-llm/internal/llm/measure"
 	"github.com/otelcol-llm/otelcol-llm/internal/llm/names"
 	"github.com/otelcol-llm/otelcol-llm/internal/llm/request"
@@ -54,6 +55,7 @@ type series struct {
 	last     time.Time
 
 	sum      float64
+	money    cost.Amount
 	hist     histogram
 	exemplar exemplar
 	fresh    bool // a gauge that was observed since the last export that was taken
@@ -110,10 +112,18 @@ func (s *Store) Observe(id names.MetricID, r *request.Request, labels []measure.
 	}
 }
 
+// Charge implements measure.Sink.
+func (s *Store) Charge(id names.MetricID, r *request.Request, labels []measure.Label, amount cost.Amount, weight float64) {
+	se := s.find(id, resource{r.Source.Service, r.Source.Namespace, r.Source.Environment}, labels)
+	se.last = s.now
+	se.money = se.money.Add(amount.Scale(weight))
+}
+
 // find returns the series of an observation. It allocates only for a new series.
 func (s *Store) find(id names.MetricID, res resource, labels []measure.Label) *series {
 	// Each part has its length before it: a service can be called anything.
-	k := append(s.key[:0], byte(id))
+	k := s.key[:0]
+	k = append(k, byte(id))
 	for _, p := range [...]string{res.service, res.namespace, res.environment} {
 		k = append(binary.AppendUvarint(k, uint64(len(p))), p...)
 	}

@@ -159,6 +159,31 @@ func TestOverflow(t *testing.T) {
 	assert.Equal(t, at(31), dp.StartTimestamp().AsTime())
 }
 
+// An overflow series that expired comes again when there is something to put into it.
+func TestAnOverflowSeriesComesAgain(t *testing.T) {
+	s := New(Config{MaxSeries: 1, Expiry: 10 * time.Second})
+	for _, now := range []int{0, 100} {
+		s.SetNow(at(now))
+		s.Observe(names.Requests, of("a"), model("m"), 1, 1)
+		s.Observe(names.Requests, of("a"), model("n"), 1, 1)
+		md := s.Export(at(now + 1))
+		assert.Equal(t, 2, md.DataPointCount(), "at %d s", now)
+		assert.Equal(t, 2, s.Len())
+		assert.Zero(t, s.Export(at(now+50)).DataPointCount())
+	}
+}
+
+// A count on the wire is the nearest whole number to the weights in its bucket.
+func TestAWeightIsRounded(t *testing.T) {
+	for weight, want := range map[float64]uint64{1.4: 1, 1.6: 2, 2.5: 3, 2.0000001: 2, 1.9999999: 2} {
+		s := New(Config{MaxSeries: 1})
+		s.SetNow(at(0))
+		s.Observe(names.QueueDuration, of("a"), model("m"), .1, weight)
+		dp := found(s.Export(at(1)))[names.Metrics[names.QueueDuration].Name].Histogram().DataPoints().At(0)
+		assert.Equal(t, want, dp.Count(), "weight %g", weight)
+	}
+}
+
 func TestExpiryOfZeroKeepsSeriesForEver(t *testing.T) {
 	s := New(Config{MaxSeries: 3})
 	s.SetNow(at(0))

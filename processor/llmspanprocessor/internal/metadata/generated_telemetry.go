@@ -25,26 +25,32 @@ func Tracer(settings component.TelemetrySettings) trace.Tracer {
 // TelemetryBuilder provides an interface for components to report telemetry
 // as defined in metadata and user config.
 type TelemetryBuilder struct {
-	meter                            metric.Meter
-	mu                               sync.Mutex
-	registrations                    []metric.Registration
-	ProcessorLlmspanClockSkew        metric.Int64Counter
-	ProcessorLlmspanFiguresRejected  metric.Int64Counter
-	ProcessorLlmspanHeldBytes        metric.Int64ObservableGauge
-	ProcessorLlmspanHeldSpans        metric.Int64ObservableGauge
-	ProcessorLlmspanHeldTraces       metric.Int64ObservableGauge
-	ProcessorLlmspanRedacted         metric.Int64Counter
-	ProcessorLlmspanRequests         metric.Int64Counter
-	ProcessorLlmspanSpansDropped     metric.Int64Counter
-	ProcessorLlmspanSpansIn          metric.Int64Counter
-	ProcessorLlmspanSpansLate        metric.Int64Counter
-	ProcessorLlmspanSpansOut         metric.Int64Counter
-	ProcessorLlmspanSpansRefused     metric.Int64Counter
-	ProcessorLlmspanStageSpans       metric.Int64Counter
-	ProcessorLlmspanTracesDecided    metric.Int64Counter
-	ProcessorLlmspanTracesReleased   metric.Int64Counter
-	ProcessorLlmspanTracesUpgraded   metric.Int64Counter
-	ProcessorLlmspanUndeliveredSpans metric.Int64ObservableGauge
+	meter                               metric.Meter
+	mu                                  sync.Mutex
+	registrations                       []metric.Registration
+	ProcessorLlmspanClockSkew           metric.Int64Counter
+	ProcessorLlmspanDimensionOverflowed metric.Int64Counter
+	ProcessorLlmspanFiguresRejected     metric.Int64Counter
+	ProcessorLlmspanHeldBytes           metric.Int64ObservableGauge
+	ProcessorLlmspanHeldSpans           metric.Int64ObservableGauge
+	ProcessorLlmspanHeldTraces          metric.Int64ObservableGauge
+	ProcessorLlmspanPriceReloads        metric.Int64Counter
+	ProcessorLlmspanQualityIssues       metric.Int64Counter
+	ProcessorLlmspanRedacted            metric.Int64Counter
+	ProcessorLlmspanRequests            metric.Int64Counter
+	ProcessorLlmspanRequestsOversize    metric.Int64Counter
+	ProcessorLlmspanRequestsUnpriced    metric.Int64Counter
+	ProcessorLlmspanRequestsWarmup      metric.Int64Counter
+	ProcessorLlmspanSpansDropped        metric.Int64Counter
+	ProcessorLlmspanSpansIn             metric.Int64Counter
+	ProcessorLlmspanSpansLate           metric.Int64Counter
+	ProcessorLlmspanSpansOut            metric.Int64Counter
+	ProcessorLlmspanSpansRefused        metric.Int64Counter
+	ProcessorLlmspanStageSpans          metric.Int64Counter
+	ProcessorLlmspanTracesDecided       metric.Int64Counter
+	ProcessorLlmspanTracesReleased      metric.Int64Counter
+	ProcessorLlmspanTracesUpgraded      metric.Int64Counter
+	ProcessorLlmspanUndeliveredSpans    metric.Int64ObservableGauge
 }
 
 // TelemetryBuilderOption applies changes to default builder.
@@ -152,6 +158,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		metric.WithUnit("{request}"),
 	)
 	errs = errors.Join(errs, err)
+	builder.ProcessorLlmspanDimensionOverflowed, err = builder.meter.Int64Counter(
+		"otelcol_processor_llmspan_dimension_overflowed",
+		metric.WithDescription("Labels that became _overflow because their dimension had its most values. [Alpha]"),
+		metric.WithUnit("{label}"),
+	)
+	errs = errors.Join(errs, err)
 	builder.ProcessorLlmspanFiguresRejected, err = builder.meter.Int64Counter(
 		"otelcol_processor_llmspan_figures_rejected",
 		metric.WithDescription("Figures of sources that could not be true (negative, longer than their span, of the wrong type) and were left out. [Alpha]"),
@@ -176,6 +188,18 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		metric.WithUnit("{trace}"),
 	)
 	errs = errors.Join(errs, err)
+	builder.ProcessorLlmspanPriceReloads, err = builder.meter.Int64Counter(
+		"otelcol_processor_llmspan_price_reloads",
+		metric.WithDescription("Times that the changed file of prices was read again, by outcome; after a failure the prices before it stay. [Alpha]"),
+		metric.WithUnit("{reload}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ProcessorLlmspanQualityIssues, err = builder.meter.Int64Counter(
+		"otelcol_processor_llmspan_quality_issues",
+		metric.WithDescription("Things wrong with answers, on each span that tells; llm.quality.issues counts requests. [Alpha]"),
+		metric.WithUnit("{issue}"),
+	)
+	errs = errors.Join(errs, err)
 	builder.ProcessorLlmspanRedacted, err = builder.meter.Int64Counter(
 		"otelcol_processor_llmspan_redacted",
 		metric.WithDescription("Values that were removed, hashed or cut because they carry text, by kind of text. [Alpha]"),
@@ -185,6 +209,24 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	builder.ProcessorLlmspanRequests, err = builder.meter.Int64Counter(
 		"otelcol_processor_llmspan_requests",
 		metric.WithDescription("Spans recognised as a layer of an LLM request. [Alpha]"),
+		metric.WithUnit("{span}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ProcessorLlmspanRequestsOversize, err = builder.meter.Int64Counter(
+		"otelcol_processor_llmspan_requests_oversize",
+		metric.WithDescription("Requests of more tokens than oversize_tokens. [Alpha]"),
+		metric.WithUnit("{request}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ProcessorLlmspanRequestsUnpriced, err = builder.meter.Int64Counter(
+		"otelcol_processor_llmspan_requests_unpriced",
+		metric.WithDescription("Requests with tokens of models without a price, while prices are configured. [Alpha]"),
+		metric.WithUnit("{request}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ProcessorLlmspanRequestsWarmup, err = builder.meter.Int64Counter(
+		"otelcol_processor_llmspan_requests_warmup",
+		metric.WithDescription("Spans of first requests after an engine's start. [Alpha]"),
 		metric.WithUnit("{span}"),
 	)
 	errs = errors.Join(errs, err)

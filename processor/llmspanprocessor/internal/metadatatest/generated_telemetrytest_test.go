@@ -37,9 +37,15 @@ func TestSetupTelemetry(t *testing.T) {
 		return nil
 	}))
 	tb.ProcessorLlmspanClockSkew.Add(context.Background(), 1)
+	tb.ProcessorLlmspanDimensionOverflowed.Add(context.Background(), 1)
 	tb.ProcessorLlmspanFiguresRejected.Add(context.Background(), 1)
+	tb.ProcessorLlmspanPriceReloads.Add(context.Background(), 1)
+	tb.ProcessorLlmspanQualityIssues.Add(context.Background(), 1)
 	tb.ProcessorLlmspanRedacted.Add(context.Background(), 1)
 	tb.ProcessorLlmspanRequests.Add(context.Background(), 1)
+	tb.ProcessorLlmspanRequestsOversize.Add(context.Background(), 1)
+	tb.ProcessorLlmspanRequestsUnpriced.Add(context.Background(), 1)
+	tb.ProcessorLlmspanRequestsWarmup.Add(context.Background(), 1)
 	tb.ProcessorLlmspanSpansDropped.Add(context.Background(), 1)
 	tb.ProcessorLlmspanSpansIn.Add(context.Background(), 1)
 	tb.ProcessorLlmspanSpansLate.Add(context.Background(), 1)
@@ -50,6 +56,9 @@ func TestSetupTelemetry(t *testing.T) {
 	tb.ProcessorLlmspanTracesReleased.Add(context.Background(), 1)
 	tb.ProcessorLlmspanTracesUpgraded.Add(context.Background(), 1)
 	AssertEqualProcessorLlmspanClockSkew(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualProcessorLlmspanDimensionOverflowed(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualProcessorLlmspanFiguresRejected(t, testTel,
@@ -64,10 +73,25 @@ func TestSetupTelemetry(t *testing.T) {
 	AssertEqualProcessorLlmspanHeldTraces(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
+	AssertEqualProcessorLlmspanPriceReloads(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualProcessorLlmspanQualityIssues(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
 	AssertEqualProcessorLlmspanRedacted(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualProcessorLlmspanRequests(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualProcessorLlmspanRequestsOversize(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualProcessorLlmspanRequestsUnpriced(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualProcessorLlmspanRequestsWarmup(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualProcessorLlmspanSpansDropped(t, testTel,

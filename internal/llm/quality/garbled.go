@@ -1,0 +1,158 @@
+package quality
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// A text is garbled when it is broken as text (characters that could not be decoded, control characters, tokens of the vocabulary that
+// are never text) or as language (words that are pieced together from several scripts).
+const (
+	minBroken    = 3   // broken characters
+	brokenShare  = .01 // of all characters
+	minMarks     = 4   // special tokens
+	minSwitches  = 8   // changes of script within words
+	switchShare  = .15 // of words
+	minScripts   = 5   // scripts in one text
+	scriptChange = .4  // share of neighbouring words of different scripts
+)
+
+// marks are written only by a model, or a decoder, that has lost its way.
+var marks = []string{"<unk>", "<pad>", "[PAD]", "[UNK]", "<0x", "<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|eot_id|>", "<|reserved_special_token", "Ġ", "Ċ", "▁"}
+
+func garbled(text string) bool {
+	total := 0
+	for _, m := range marks {
+		total += strings.Count(text, m)
+		if total >= minMarks {
+			return true
+		}
+	}
+	var t soup
+	for _, r := range text {
+		t.runes++
+		switch {
+		case r == utf8.RuneError:
+			t.broken++
+		case r < ' ' && r != '\n' && r != '\t' && r != '\r' && r != '\f' && r != 0x1b: // terminals' colours begin with 0x1b
+			t.broken++
+		}
+		t.take(r)
+	}
+	t.endWord()
+	if t.broken >= minBroken && float64(t.broken) >= brokenShare*float64(t.runes) {
+		return true
+	}
+	if t.switches >= minSwitches && float64(t.switches) >= switchShare*float64(t.words) {
+		return true
+	}
+	scripts := 0
+	for _, n := range t.byScript {
+		if n >= 2 {
+			scripts++
+		}
+	}
+	return scripts >= minScripts && float64(t.changes) >= scriptChange*float64(t.words)
+}
+
+// soup counts how the scripts of a text alternate.
+type soup struct {
+	runes, broken            int
+	words, switches, changes int
+	byScript                 [numScripts]int // words
+	last, lastWord           script
+}
+
+type script uint8
+
+const (
+	noScript script = iota
+	latin
+	eastAsian
+	hangul
+	cyrillic
+	arabic
+	hebrew
+	greek
+	indic
+	thai
+	otherScript
+	numScripts
+)
+
+// take counts one character. Latin beside East Asian is normal in one word ("使用GPU的"), so that only other pairs count.
+func (t *soup) take(r rune) {
+	s := scriptOf(r)
+	if s == noScript {
+		t.endWord()
+		return
+	}
+	if t.last != noScript && s != t.last && !neighbours(s, t.last) {
+		t.switches++
+	}
+	t.last = s
+}
+
+func (t *soup) endWord() {
+	if t.last == noScript {
+		return
+	}
+	t.words++
+	t.byScript[t.last]++
+	if t.lastWord != noScript && t.lastWord != t.last {
+		t.changes++
+	}
+	t.lastWord, t.last = t.last, noScript
+}
+
+func neighbours(a, b script) bool {
+	east := func(s script) bool { return s == eastAsian || s == hangul }
+	greekLetter := func(s script) bool { return s == greek || s == latin } // µs, Δt
+	return (east(a) && (east(b) || b == latin)) || (east(b) && a == latin) || (greekLetter(a) && greekLetter(b))
+}
+
+func scriptOf(r rune) script {
+	switch {
+	case r < 0x80:
+		if (r|0x20) >= 'a' && (r|0x20) <= 'z' {
+			return latin
+		}
+		return noScript
+	case !unicode.IsLetter(r):
+		if unicode.IsMark(r) { // belongs to the letter before it
+			switch {
+			case r >= 0x0900 && r <= 0x0DFF:
+				return indic
+			case r >= 0x0E00 && r <= 0x0EFF:
+				return thai
+			}
+		}
+		return noScript
+	case r < 0x0370:
+		return latin
+	case r < 0x0400:
+		return greek
+	case r < 0x0530:
+		return cyrillic
+	case r >= 0x0590 && r <= 0x05FF:
+		return hebrew
+	case r >= 0x0600 && r <= 0x077F, r >= 0xFB50 && r <= 0xFEFC:
+		return arabic
+	case r >= 0x0900 && r <= 0x0DFF:
+		return indic
+	case r >= 0x0E00 && r <= 0x0EFF:
+		return thai
+	case r >= 0x1E00 && r <= 0x1EFF:
+		return latin
+	case r >= 0x1F00 && r <= 0x1FFF:
+		return greek
+	case r >= 0x3040 && r <= 0x9FFF, r >= 0xF900 && r <= 0xFAFF, r >= 0x20000 && r <= 0x3134F:
+		return eastAsian
+	case r >= 0xAC00 && r <= 0xD7AF, r >= 0x1100 && r <= 0x11FF:
+		return hangul
+	case r >= 0xFF21 && r <= 0xFF5A:
+		return latin
+	}
+	return otherScript
+}

@@ -1,0 +1,168 @@
+package quality
+
+import (
+	"sync"
+	"unicode"
+)
+
+// A text is repetitive when most of its n-grams have been there before, or most of those of its end: a model that falls into a loop
+// often writes sensibly until then. Units are words, and single characters of scripts that are written without spaces.
+const (
+	wordGram     = 6   // words
+	charGram     = 12  // characters
+	minUnits     = 40  // of a text; a shorter one says nothing
+	minTail      = 48  // units of the end that are looked at by themselves
+	repeatedAll  = .55 // share of n-grams of the text that have been there before
+	repeatedTail = .92 // share of those of its last third
+	maxRun       = 80  // times that one character stands in a row
+)
+
+// grams is the working memory of one call.
+type grams struct {
+	units []uint64
+	again []bool
+	table []uint64
+}
+
+var gramPool = sync.Pool{New: func() any { return new(grams) }}
+
+func repetitive(text string) bool {
+	if runs(text) {
+		return true
+	}
+	g := gramPool.Get().(*grams)
+	defer gramPool.Put(g)
+	chars := g.split(text)
+	n := wordGram
+	if chars*2 > len(g.units) {
+		n = charGram
+	}
+	if len(g.units) < minUnits {
+		return false
+	}
+	g.mark(n)
+	all, tail, from := 0, 0, len(g.again)-max(len(g.again)/3, minTail)
+	for i, again := range g.again {
+		if again {
+			all++
+			if i >= from {
+				tail++
+			}
+		}
+	}
+	if float64(all) >= repeatedAll*float64(len(g.again)) {
+		return true
+	}
+	return from > 0 && float64(tail) >= repeatedTail*float64(len(g.again)-from)
+}
+
+// runs tells whether one character stands in a row too often. Lines and rows of dots are drawn with some.
+func runs(text string) bool {
+	var last rune
+	n := 0
+	for _, r := range text {
+		if r != last {
+			last, n = r, 1
+			continue
+		}
+		n++
+		if n < maxRun {
+			continue
+		}
+		switch r {
+		case ' ', '\n', '\t', '-', '=', '_', '*', '#', '.', '~', '─', '━', '═', '·':
+		default:
+			return true
+		}
+	}
+	return false
+}
+
+const (
+	hashSeed  = 0xcbf29ce484222325
+	hashPrime = 0x100000001b3
+)
+
+// split cuts a text into units, hashed; chars is the number of those that are single characters.
+func (g *grams) split(text string) (chars int) {
+	g.units = g.units[:0]
+	var h uint64
+	inWord := false
+	end := func() {
+		if inWord {
+			g.units = append(g.units, h)
+			inWord = false
+		}
+	}
+	for _, r := range text {
+		switch {
+		case r <= ' ' || unicode.IsSpace(r):
+			end()
+		case unspaced(r):
+			end()
+			g.units = append(g.units, mix(uint64(r)))
+			chars++
+		default:
+			if !inWord {
+				inWord, h = true, hashSeed
+			}
+			h = (h ^ uint64(r)) * hashPrime
+		}
+	}
+	end()
+	return chars
+}
+
+// unspaced tells the scripts that are written without spaces between words, with their punctuation.
+func unspaced(r rune) bool {
+	switch {
+	case r < 0x0E00:
+		return false
+	case r <= 0x0EFF: // Thai, Lao
+		return true
+	case r >= 0x1000 && r <= 0x109F, r >= 0x1780 && r <= 0x17FF: // Myanmar, Khmer
+		return true
+	case r >= 0x3000 && r <= 0x9FFF: // CJK, kana
+		return true
+	case r >= 0xF900 && r <= 0xFAFF, r >= 0xFF00 && r <= 0xFFEF, r >= 0x20000 && r <= 0x3134F:
+		return true
+	}
+	return false
+}
+
+func mix(h uint64) uint64 {
+	h ^= h >> 33
+	h *= 0xff51afd7ed558ccd
+	h ^= h >> 33
+	h *= 0xc4ceb9fe1a85ec53
+	return h ^ h>>33
+}
+
+// mark finds for each n-gram whether it has been there before.
+func (g *grams) mark(n int) {
+	count := len(g.units) - n + 1
+	size := 64
+	for size < 2*count {
+		size *= 2
+	}
+	if cap(g.table) < size {
+		g.table = make([]uint64, size)
+	}
+	table := g.table[:size]
+	clear(table)
+	g.again = g.again[:0]
+	for i := range count {
+		h := uint64(hashSeed)
+		for _, u := range g.units[i : i+n] {
+			h = (h ^ u) * hashPrime
+			h ^= h >> 29
+		}
+		h = mix(h) | 1 // 0 is an empty place
+		at := h & uint64(size-1)
+		for table[at] != 0 && table[at] != h {
+			at = (at + 1) & uint64(size-1)
+		}
+		g.again = append(g.again, table[at] == h)
+		table[at] = h
+	}
+}
