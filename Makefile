@@ -103,8 +103,9 @@ $(KUBEAPI): .cache/kubeapi/%: tools/kubeapi/go.mod tools/kubeapi/%/main.go | pre
 	@mkdir -p .cache/kubeapi
 	cd tools/kubeapi && CGO_ENABLED=0 GOFLAGS="-buildvcs=false -trimpath" go build -ldflags='-s -w' -o "$(CURDIR)/$@" ./$*
 
-test-kubernetes: $(KUBEAPI) ## a real API server accepts deploy/kubernetes (dry run; not part of CI)
-	cd tools/kubeapi && CGO_ENABLED=0 GOFLAGS="-buildvcs=false -trimpath" KUBEAPI_BIN="$(CURDIR)/.cache/kubeapi" go test -count=1 -v .
+test-kubernetes: build $(KUBEAPI) ## a real API server accepts deploy/kubernetes, and the example finds engines with it (not part of CI)
+	cd tools/kubeapi && CGO_ENABLED=0 GOFLAGS="-buildvcs=false -trimpath" KUBEAPI_BIN="$(CURDIR)/.cache/kubeapi" \
+		OTELCOL_LLM_BIN="$(CURDIR)/$(BIN)" go test -count=1 -v .
 
 # The engine is npm's chdb, 546 MB, so this is no part of CI; the stock exporter is compiled outside the distribution, which does without.
 CHDB := .cache/chdb/node_modules/chdb
