@@ -11,6 +11,7 @@ SHELL    := /bin/bash
 .DEFAULT_GOAL := help
 FUZZTIME  ?= 30s
 BENCHTIME ?= 1s
+BENCHROUNDS ?= 3
 # What `make replay` sends: OTLP/JSON lines, as the file exporter writes them. Files that are given are moved in time together.
 FILES     ?=
 ENDPOINT  ?= http://127.0.0.1:4318
@@ -25,7 +26,7 @@ LDFLAGS  := -s -w -extldflags=-Wl,-z,lazy
 SOURCES  := $(shell find . \( -name '.?*' -o -name '_*' -o -name testdata -o -name tools \) -prune -o \
             -type f \( -name '*.go' ! -name '*_test.go' -o -path './distributions/*.yaml' \) -print)
 
-.PHONY: help run demo replay test test-e2e test-engine test-sdk test-kubernetes bench-tiers unit race bench lint fmt layers validate generate check-generated golden fuzz build all clean prerequisites
+.PHONY: help run demo replay test test-bill test-e2e test-engine test-sdk test-kubernetes bench-tiers unit race bench lint fmt layers validate generate check-generated golden fuzz build all clean prerequisites
 
 help: ## print this
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -102,14 +103,28 @@ $(KUBEAPI): .cache/kubeapi/%: tools/kubeapi/go.mod tools/kubeapi/%/main.go | pre
 	@mkdir -p .cache/kubeapi
 	cd tools/kubeapi && CGO_ENABLED=0 GOFLAGS="-buildvcs=false -trimpath" go build -ldflags='-s -w' -o "$(CURDIR)/$@" ./$*
 
-test-kubernetes: $(KUBEAPI) ## a real API server accepts deploy/kubernetes (dry run; not part of CI)
-	cd tools/kubeapi && CGO_ENABLED=0 GOFLAGS="-buildvcs=false -trimpath" KUBEAPI_BIN="$(CURDIR)/.cache/kubeapi" go test -count=1 -v .
+test-kubernetes: build $(KUBEAPI) ## a real API server accepts deploy/kubernetes, and the example finds engines with it (not part of CI)
+	cd tools/kubeapi && CGO_ENABLED=0 GOFLAGS="-buildvcs=false -trimpath" KUBEAPI_BIN="$(CURDIR)/.cache/kubeapi" \
+		OTELCOL_LLM_BIN="$(CURDIR)/$(BIN)" go test -count=1 -v .
+
+# The engine is npm's chdb, 546 MB, so this is no part of CI; the stock exporter is compiled outside the distribution, which does without.
+CHDB := .cache/chdb/node_modules/chdb
+$(CHDB): | prerequisites
+	@mkdir -p .cache/chdb
+	cd .cache/chdb && npm install --no-save --no-audit --no-fund chdb@3.4.0
+
+test-bill: $(CHDB) ## the SQL of the daily bill, on a real ClickHouse engine behind the stock exporter, against the truth (not part of CI)
+	@rm -rf .cache/bill && mkdir -p .cache/bill
+	BILL_DIR="$(CURDIR)/.cache/bill" go test -count=1 -run TestWriteTheBillsRecords ./internal/recordings
+	cd tools/bill && BILL_DIR="$(CURDIR)/.cache/bill" CHDB_MODULES="$(CURDIR)/.cache/chdb/node_modules" go test -count=1 -v .
 
 layers: | prerequisites ## no core package depends on the Collector's lifecycle, a logger or a meter
 	@scripts/layers
 
-bench: ## benchmarks with allocations (BENCHTIME=1s)
-	go test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) $$(scripts/having '^func Benchmark')
+# The comparison with passing on and with stock components is a module of its own (docs/performance.md); ten minutes.
+bench: ## benchmarks with allocations (BENCHTIME=1s), and our chain beside stock ones (BENCHROUNDS=3)
+	go test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) $$(scripts/having '^func Benchmark' | grep -v '^./internal/bench')
+	cd internal/bench/chains && OTELCOL_LLM_BENCH_ROUNDS=$(BENCHROUNDS) go test -count=1 -timeout 60m -run '^TestCompare' -v .
 
 # The minimising that follows every find is cut short: on lines of many kilobytes it would use up all the time there is.
 fuzz: ## run each fuzz test for FUZZTIME (30s)

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"sort"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -52,10 +53,10 @@ func TestWriteTheBillsRecords(t *testing.T) {
 	for w, s := range sums {
 		l := line{
 			"2026-11-30", w.team, w.model, "USD", strconv.FormatInt(s.requests, 10), strconv.FormatInt(s.input, 10), strconv.FormatInt(s.output, 10),
-			s.cost.FloatString(12),
+			strings.TrimRight(strings.TrimRight(s.cost.FloatString(12), "0"), "."),
 		}
 		if prices[w.model].input == "" {
-			l.Currency = ""
+			l.Currency, l.Cost = "", "0"
 		}
 		lines = append(lines, l)
 	}

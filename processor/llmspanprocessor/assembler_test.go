@@ -86,9 +86,9 @@ func oneSpan(service, name string, id pcommon.TraceID, span, parent byte) (ptrac
 	s.SetName(name)
 	s.SetKind(ptrace.SpanKindServer)
 	s.SetTraceID(id)
-	s.SetSpanID(pcommon.SpanID{span, 7: byte(id[15])})
+	s.SetSpanID(pcommon.SpanID{span, 7: id[15]})
 	if parent != 0 {
-		s.SetParentSpanID(pcommon.SpanID{parent, 7: byte(id[15])})
+		s.SetParentSpanID(pcommon.SpanID{parent, 7: id[15]})
 	}
 	s.SetStartTimestamp(1_800_000_000_000_000_000)
 	return td, s

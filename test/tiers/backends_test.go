@@ -39,7 +39,6 @@ type backends struct {
 type trace struct {
 	spans           int    // of sources, not our stages
 	state           string // tracestate
-	reason          string
 	partial         bool
 	stages          int
 	states, reasons map[string]bool

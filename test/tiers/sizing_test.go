@@ -37,6 +37,10 @@ func TestSizing(t *testing.T) {
 
 func size(t *testing.T, rate float64, s shape) string {
 	top := newTopology(t)
+	// To see what a change costs: a file or yaml:… that is laid over the gateway's configuration.
+	if over := os.Getenv("OTELCOL_LLM_SIZING_GATEWAY"); over != "" {
+		top.gatewayConfigs = append(top.gatewayConfigs, over)
+	}
 	g := top.gateway(t, 0)
 	top.resolve(t, 0)
 	a := top.agent(t, "node-0")

@@ -284,7 +284,7 @@ func (tr *traffic) fill(template int, raw []byte) (first uint64) {
 // send sends one export and notes what was acknowledged. It repeats what was refused, as an SDK does, until ctx ends.
 func (tr *traffic) send(ctx context.Context, urls []string, template int, raw []byte) {
 	first := tr.fill(template, raw)
-	ok := false
+	var ok bool
 	if tr.apart == 0 {
 		ok = tr.deliver(ctx, urls[int(first/tracesPerExport)%len(urls)], raw)
 	} else {
@@ -374,13 +374,4 @@ func (tr *traffic) acknowledged() []sentTrace {
 	tr.mu.Lock()
 	defer tr.mu.Unlock()
 	return append([]sentTrace(nil), tr.sent...)
-}
-
-func count(sent []sentTrace, k kind) (n int) {
-	for _, s := range sent {
-		if s.kind == k {
-			n++
-		}
-	}
-	return n
 }

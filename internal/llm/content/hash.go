@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"hash"
-	"io"
 	"sync"
 )
 
@@ -20,7 +19,22 @@ type hasher struct{ pool sync.Pool }
 
 func newHasher(key []byte) *hasher {
 	key = append([]byte(nil), key...)
-	return &hasher{pool: sync.Pool{New: func() any { return hmac.New(sha256.New, key) }}}
+	return &hasher{pool: sync.Pool{New: func() any { return &mac{Hash: hmac.New(sha256.New, key)} }}}
+}
+
+// mac takes strings through a buffer of its own: a hash takes bytes only, and converting a prompt to them would copy all of it to the heap.
+type mac struct {
+	hash.Hash
+	buf [1024]byte
+}
+
+// WriteString adds s. It does not fail.
+func (m *mac) WriteString(s string) {
+	for len(s) > 0 {
+		n := copy(m.buf[:], s)
+		_, _ = m.Write(m.buf[:n]) // a hash returns no error
+		s = s[n:]
+	}
 }
 
 // text is "hmac:" and 32 hex digits of HMAC-SHA-256(key, s). A text that already has this form is returned as it is.
@@ -28,10 +42,10 @@ func (h *hasher) text(s string) string {
 	if isHashed(s) {
 		return s
 	}
-	m := h.pool.Get().(hash.Hash)
+	m := h.pool.Get().(*mac)
 	defer h.pool.Put(m)
 	m.Reset()
-	_, _ = io.WriteString(m, s)
+	m.WriteString(s)
 	var sum [sha256.Size]byte
 	var out [len(hashPrefix) + hashHex]byte
 	copy(out[:], hashPrefix)

@@ -183,8 +183,10 @@ func TestGPUHourDividedByMeasuredTokens(t *testing.T) {
 	at := time.Unix(1_700_000_040, 0) // the begin of a minute
 	g := &GPU{Hour: Amount{units: 2, pico: picos / 2}, Count: 4, Expected: 10_000_000}
 	assert.Equal(t, "USD input=1 output=1 cached_input=0", g.Price(at, "USD").String(), "$10 an hour for ten million tokens")
+	g.Measure(at, Usage{Output: 1_000_000}, false) // before any engine was heard
 	for i := range 10 {
-		g.Measure(at.Add(time.Duration(i)*time.Minute), Usage{Input: 5_000, Cached: 1_000, Output: 1_000})
+		g.Measure(at.Add(time.Duration(i)*time.Minute), Usage{Input: 5_000, Cached: 1_000, Output: 1_000}, true)
+		g.Measure(at.Add(time.Duration(i)*time.Minute), Usage{Input: 5_000, Cached: 1_000, Output: 1_000}, false) // the client's span of the same
 	}
 	// 10 minutes with 5,000 computed and generated tokens each are 300,000 an hour.
 	assert.Equal(t, "USD input=33.333333 output=33.333333 cached_input=0", g.Price(at.Add(10*time.Minute), "USD").String())

@@ -23,17 +23,26 @@ type GPU struct {
 	minutes [60]int64
 	at      int64 // the minute of the Unix time that the newest of minutes stands for
 	first   int64 // the first minute that was measured
+	engines bool  // an engine's span was measured
 	total   int64
 }
 
 // minMeasured is the number of whole minutes after which the measured rate is believed.
 const minMeasured = 5
 
-// Measure adds the tokens of a request at an instant.
-func (g *GPU) Measure(now time.Time, u Usage) {
+// Measure adds the tokens of a request at an instant. Once an engine's own spans come, those of clients and gateways are left out: where
+// the layers of a request come in batches of their own both tell the same tokens.
+func (g *GPU) Measure(now time.Time, u Usage, engine bool) {
 	u = u.sane()
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if engine && !g.engines {
+		g.engines = true
+		g.minutes, g.total, g.first = [60]int64{}, 0, 0
+	}
+	if g.engines && !engine {
+		return
+	}
 	g.advance(now.Unix() / 60)
 	n := u.Input - u.Cached + u.Output
 	g.minutes[g.at%60] += n

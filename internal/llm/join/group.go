@@ -46,6 +46,8 @@ type group struct {
 	// issues are what was said of the answer, charged that the source's own cost was.
 	issues  request.Flags
 	charged bool
+	// last is the span that came last: a later part's record is known by it.
+	last key
 
 	// waiting is the number of spans of a beam search that wait for its end; touched is when the last one came.
 	waiting int
@@ -168,6 +170,7 @@ func (t *trace) pair(id string, r *request.Request) *group {
 
 // add takes one engine span.
 func (g *group) add(r *request.Request) {
+	g.last = key{r.TraceID, r.SpanID}
 	switch {
 	case g.spans == 0:
 		g.merged = *r
@@ -279,6 +282,7 @@ func (j *Joiner) settleGroup(g *group) Logical {
 	l.CacheWriteToken = gain(all.written, g.reported.written)
 	if g.settled {
 		l.Ingress, l.Return = request.Seconds{}, request.Seconds{}
+		l.TraceID, l.SpanID = g.last.trace, g.last.span
 	}
 	l.Quality &^= g.issues
 	g.issues |= l.Quality
@@ -354,7 +358,7 @@ func inherit(r, o *request.Request) {
 	for _, n := range o.Invalid {
 		r.Reject(n)
 	}
-	r.Business.Inherit(&o.Business)
+	r.Inherit(&o.Business)
 }
 
 // baseOf is the id of the call that an engine's span belongs to, under which the layers of a request meet.

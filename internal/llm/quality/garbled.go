@@ -30,7 +30,7 @@ func garbled(text string) bool {
 		}
 	}
 	var t soup
-	for i, r := range text {
+	for _, r := range text {
 		t.runes++
 		switch {
 		case r == utf8.RuneError:
@@ -38,7 +38,7 @@ func garbled(text string) bool {
 		case r < ' ' && r != '\n' && r != '\t' && r != '\r' && r != '\f' && r != 0x1b: // terminals' colours begin with 0x1b
 			t.broken++
 		}
-		t.take(i, r)
+		t.take(r)
 	}
 	t.endWord()
 	if t.broken >= minBroken && float64(t.broken) >= brokenShare*float64(t.runes) {
@@ -82,7 +82,7 @@ const (
 )
 
 // take counts one character. Latin beside East Asian is normal in one word ("使用GPU的"), so that only other pairs count.
-func (t *soup) take(_ int, r rune) {
+func (t *soup) take(r rune) {
 	s := scriptOf(r)
 	if s == noScript {
 		t.endWord()

@@ -255,7 +255,7 @@ func charge(sequences []*item, usage cost.Usage, table *cost.Table, o *Options, 
 	price := &entry.Price
 	if entry.GPU != nil {
 		price = entry.GPU.Price(o.Now, o.Currency)
-		entry.GPU.Measure(o.Now, usage)
+		entry.GPU.Measure(o.Now, usage, first.Layer == request.LayerEngine)
 	}
 	prompts := map[string]bool{}
 	for i, it := range sequences {

@@ -161,7 +161,7 @@ func rewrite(it *item, o Options) {
 
 // read recognises the spans of a batch.
 func read(td ptrace.Traces, whole bool) *batch {
-	// Most spans of LLM traffic are recognised; a batch of others pays for a few.
+	// Most spans of LLM traffic are recognised.
 	b := &batch{whole: whole, items: make([]*item, 0, min(td.SpanCount(), 128))}
 	for i := range td.ResourceSpans().Len() {
 		rs := td.ResourceSpans().At(i)

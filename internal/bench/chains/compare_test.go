@@ -1,4 +1,4 @@
-package bench
+package chains
 
 import (
 	"context"
@@ -14,11 +14,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/open-telemetry/opentelemetry-collector-contrib/processor/tailsamplingprocessor"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace/ptraceotlp"
 	"go.opentelemetry.io/collector/processor"
-
-	"github.com/open-telemetry/opentelemetry-collector-contrib/processor/tailsamplingprocessor"
 
 	"github.com/otelcol-llm/otelcol-llm/processor/llmspanprocessor"
 )
@@ -138,12 +137,20 @@ func rounds(t *testing.T) int {
 
 // The chains take turns, so that what else happens on the machine happens to all of them; the medians are compared.
 func TestCompareCPU(t *testing.T) {
+	compare(t, chains)
+}
+
+// Where our CPU goes.
+func TestCompareParts(t *testing.T) { compare(t, parts) }
+
+func compare(t *testing.T, names []string) {
+	t.Helper()
 	n := rounds(t)
 	const spans = 60_000
 	for _, in := range inputs {
 		got := map[string][]figure{}
 		for range n {
-			for _, name := range chains {
+			for _, name := range names {
 				s := spans
 				if name == "stock, redaction" {
 					s /= 10
@@ -162,7 +169,7 @@ func TestCompareCPU(t *testing.T) {
 			return v[len(v)/2]
 		}
 		pass := median("pass", func(f figure) float64 { return f.ns })
-		for _, name := range chains {
+		for _, name := range names {
 			ns := median(name, func(f figure) float64 { return f.ns })
 			fmt.Fprintf(&b, "| %s | %.1f | %.2f | %.0f | %.1f | %.2f |\n", name, ns/1e3, ns/pass, median(name, func(f figure) float64 { return f.allocs }),
 				median(name, func(f figure) float64 { return f.bytes })/1e3, median(name, func(f figure) float64 { return f.out }))

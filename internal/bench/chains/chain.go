@@ -1,10 +1,15 @@
-package bench
+package chains
 
 import (
 	"context"
 	"fmt"
 	"sync/atomic"
 
+	"github.com/open-telemetry/opentelemetry-collector-contrib/connector/spanmetricsconnector"
+	"github.com/open-telemetry/opentelemetry-collector-contrib/processor/attributesprocessor"
+	"github.com/open-telemetry/opentelemetry-collector-contrib/processor/redactionprocessor"
+	"github.com/open-telemetry/opentelemetry-collector-contrib/processor/tailsamplingprocessor"
+	"github.com/open-telemetry/opentelemetry-collector-contrib/processor/transformprocessor"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/confmap"
@@ -18,12 +23,6 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace/ptraceotlp"
 	"go.opentelemetry.io/collector/processor"
 	"go.opentelemetry.io/collector/processor/batchprocessor"
-
-	"github.com/open-telemetry/opentelemetry-collector-contrib/connector/spanmetricsconnector"
-	"github.com/open-telemetry/opentelemetry-collector-contrib/processor/attributesprocessor"
-	"github.com/open-telemetry/opentelemetry-collector-contrib/processor/redactionprocessor"
-	"github.com/open-telemetry/opentelemetry-collector-contrib/processor/tailsamplingprocessor"
-	"github.com/open-telemetry/opentelemetry-collector-contrib/processor/transformprocessor"
 
 	"github.com/otelcol-llm/otelcol-llm/connector/llmspanconnector"
 	"github.com/otelcol-llm/otelcol-llm/processor/llmspanprocessor"
@@ -184,6 +183,9 @@ func llmspan(mode string, sampling bool, delay string) object {
 // chains are what is compared, in order; the first is what the others are compared with.
 var chains = []string{"pass", "stock, hash", "stock, redaction", "ours, strip", "ours, hash", "ours, strip, sampling", "ours, hash, sampling"}
 
+// parts are what our chain is made of.
+var parts = []string{"decode", "pass", "processor alone", "processor and metrics", "processor and records", "processor with sampling, alone"}
+
 // build makes a chain by its name.
 func build(name string) (*chain, error) {
 	c := &chain{end: &encoder{}}
@@ -201,6 +203,21 @@ func build(name string) (*chain, error) {
 		err = c.ours(llmspan("strip", true, "2s"))
 	case "ours, hash, sampling":
 		err = c.ours(llmspan("hash", true, "2s"))
+	case "decode":
+		c.head = fan{}
+	case "processor alone":
+		c.head, err = c.processor(llmspanprocessor.NewFactory(), llmspan("strip", false, ""), fan{})
+	case "processor and metrics", "processor and records":
+		var metrics, records consumer.Traces
+		if metrics, records, _, err = c.connectors(llmspanconnector.NewFactory(), object{}); err == nil {
+			only := fan{metrics}
+			if name == "processor and records" {
+				only = fan{records}
+			}
+			c.head, err = c.processor(llmspanprocessor.NewFactory(), llmspan("strip", false, ""), only)
+		}
+	case "processor with sampling, alone":
+		c.head, err = c.processor(llmspanprocessor.NewFactory(), llmspan("strip", true, "2s"), fan{})
 	default:
 		return nil, fmt.Errorf("no chain %q", name)
 	}

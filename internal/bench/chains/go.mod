@@ -1,4 +1,4 @@
-module github.com/otelcol-llm/otelcol-llm/internal/bench
+module github.com/otelcol-llm/otelcol-llm/internal/bench/chains
 
 go 1.26.7
 
@@ -106,4 +106,4 @@ require (
 	gopkg.in/yaml.v3 v3.0.1 // indirect
 )
 
-replace github.com/otelcol-llm/otelcol-llm => ../..
+replace github.com/otelcol-llm/otelcol-llm => ../../..
