@@ -26,7 +26,7 @@ LDFLAGS  := -s -w -extldflags=-Wl,-z,lazy
 SOURCES  := $(shell find . \( -name '.?*' -o -name '_*' -o -name testdata -o -name tools \) -prune -o \
             -type f \( -name '*.go' ! -name '*_test.go' -o -path './distributions/*.yaml' \) -print)
 
-.PHONY: help run demo replay test test-bill test-e2e test-kubernetes bench-tiers unit race bench lint fmt layers validate generate check-generated golden fuzz build all clean prerequisites
+.PHONY: help run demo replay test test-bill test-e2e test-engine test-sdk test-kubernetes bench-tiers unit race bench lint fmt layers validate generate check-generated golden fuzz build all clean prerequisites
 
 help: ## print this
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -82,6 +82,16 @@ $(BACKENDS): tools/backends/go.mod tools/backends/go.sum | prerequisites
 test-e2e: build $(BACKENDS) ## the built binary under simulated and recorded traffic, compared with the truth on real backends
 	OTELCOL_LLM_BIN="$(CURDIR)/$(BIN)" OTELCOL_LLM_BACKENDS="$(CURDIR)/.cache/backends" go test -count=1 -timeout 20m -tags=grpcnotrace,e2e -p 1 -v ./test/e2e ./test/tiers
 
+# Needs PyPI, 7 GB of disk, and ten minutes on two cores after the installation. The table in docs/verification.md comes from it.
+test-engine: build ## a real vLLM (CPU, tiny random model) behind a gateway: what came out against the client's truth (not part of CI)
+	test/engine/install .cache/engine
+	OTELCOL_LLM_BIN="$(CURDIR)/$(BIN)" OTELCOL_LLM_ENGINE="$(CURDIR)/.cache/engine" go test -count=1 -timeout 30m -tags=grpcnotrace,engine -v ./test/engine
+
+# Needs PyPI, npm, Node.js 20 or newer and 2 GB of disk.
+test-sdk: build ## live SDKs with content capture on send to the binary: no text comes out (not part of CI)
+	test/sdk/install .cache/sdk
+	OTELCOL_LLM_BIN="$(CURDIR)/$(BIN)" OTELCOL_LLM_SDK="$(CURDIR)/.cache/sdk" go test -count=1 -timeout 30m -tags=grpcnotrace,sdk -v ./test/sdk
+
 # Throughput and sizing of both tiers (docs/deployment.md); ten minutes.
 bench-tiers: build ## two tiers at fixed rates: nothing lost, CPU and memory of each
 	OTELCOL_LLM_BIN="$(CURDIR)/$(BIN)" OTELCOL_LLM_SIZING=1 go test -count=1 -timeout 30m -tags=grpcnotrace,e2e -v -run '^TestSizing' ./test/tiers
@@ -93,8 +103,9 @@ $(KUBEAPI): .cache/kubeapi/%: tools/kubeapi/go.mod tools/kubeapi/%/main.go | pre
 	@mkdir -p .cache/kubeapi
 	cd tools/kubeapi && CGO_ENABLED=0 GOFLAGS="-buildvcs=false -trimpath" go build -ldflags='-s -w' -o "$(CURDIR)/$@" ./$*
 
-test-kubernetes: $(KUBEAPI) ## a real API server accepts deploy/kubernetes (dry run; not part of CI)
-	cd tools/kubeapi && CGO_ENABLED=0 GOFLAGS="-buildvcs=false -trimpath" KUBEAPI_BIN="$(CURDIR)/.cache/kubeapi" go test -count=1 -v .
+test-kubernetes: build $(KUBEAPI) ## a real API server accepts deploy/kubernetes, and the example finds engines with it (not part of CI)
+	cd tools/kubeapi && CGO_ENABLED=0 GOFLAGS="-buildvcs=false -trimpath" KUBEAPI_BIN="$(CURDIR)/.cache/kubeapi" \
+		OTELCOL_LLM_BIN="$(CURDIR)/$(BIN)" go test -count=1 -v .
 
 # The engine is npm's chdb, 546 MB, so this is no part of CI; the stock exporter is compiled outside the distribution, which does without.
 CHDB := .cache/chdb/node_modules/chdb

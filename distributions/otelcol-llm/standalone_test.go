@@ -37,12 +37,14 @@ const (
 	stopTime = 10 * time.Second
 )
 
-// standalone is the built binary with builtin:standalone, on ports of its own.
+// standalone is the built binary with builtin:standalone, or builtin:demo, on ports of its own.
 type standalone struct {
 	cmd            *exec.Cmd
 	data           string
 	otlp, metrics  string // base URLs
-	health         string
+	health, self   string
+	sim            string
+	grpc           string // host:port
 	stdout, stderr *buffer
 	exited         chan error
 }
@@ -68,8 +70,13 @@ func (b *buffer) String() string {
 // start starts the binary, with lines of YAML laid over the configuration. Its ports are free a moment before; when another process takes one in between, it starts again.
 func start(t *testing.T, bin string, over ...string) *standalone {
 	t.Helper()
+	return startConfig(t, bin, "standalone", over)
+}
+
+func startConfig(t *testing.T, bin, config string, over []string) *standalone {
+	t.Helper()
 	for range 3 {
-		s, err := tryStart(t, bin, over)
+		s, err := tryStart(t, bin, config, over)
 		if err == nil {
 			return s
 		}
@@ -81,16 +88,19 @@ func start(t *testing.T, bin string, over ...string) *standalone {
 	return nil
 }
 
-func tryStart(t *testing.T, bin string, over []string) (*standalone, error) {
-	ports := freePorts(t, 5)
+func tryStart(t *testing.T, bin, config string, over []string) (*standalone, error) {
+	ports := freePorts(t, 6)
 	s := &standalone{
 		data:    filepath.Join(t.TempDir(), "data"),
 		otlp:    "http://127.0.0.1:" + ports[1],
 		metrics: "http://127.0.0.1:" + ports[2] + "/metrics",
 		health:  "http://127.0.0.1:" + ports[3],
+		self:    "http://127.0.0.1:" + ports[4] + "/metrics",
+		grpc:    "127.0.0.1:" + ports[0],
+		sim:     "http://127.0.0.1:" + ports[5],
 		stdout:  &buffer{}, stderr: &buffer{}, exited: make(chan error, 1),
 	}
-	args := []string{"--config", "builtin:standalone", "--config", "yaml:connectors::llmspan::metrics::interval: 100ms"}
+	args := []string{"--config", "builtin:" + config, "--config", "yaml:connectors::llmspan::metrics::interval: 100ms"}
 	for _, o := range over {
 		args = append(args, "--config", "yaml:"+o)
 	}
@@ -100,14 +110,16 @@ func tryStart(t *testing.T, bin string, over []string) (*standalone, error) {
 		"OTELCOL_LLM_HOST=127.0.0.1", "OTELCOL_LLM_DATA="+s.data,
 		"OTELCOL_LLM_ENGINE=http://127.0.0.1:1/metrics", // whatever else runs on the machine
 		"OTELCOL_LLM_GRPC_PORT="+ports[0], "OTELCOL_LLM_HTTP_PORT="+ports[1], "OTELCOL_LLM_METRICS_PORT="+ports[2],
-		"OTELCOL_LLM_HEALTH_PORT="+ports[3], "OTELCOL_LLM_SELF_PORT="+ports[4],
+		"OTELCOL_LLM_HEALTH_PORT="+ports[3], "OTELCOL_LLM_SELF_PORT="+ports[4], "OTELCOL_LLM_SIM_PORT="+ports[5],
 	)
 	s.cmd.Stdout, s.cmd.Stderr = s.stdout, s.stderr
 	require.NoError(t, s.cmd.Start())
 	go func() { s.exited <- s.cmd.Wait() }()
 	t.Cleanup(func() {
 		_ = s.cmd.Process.Kill()
-		<-s.exited
+		if err := <-s.exited; err != nil {
+			t.Logf("the collector ended: %v", err)
+		}
 	})
 	deadline := time.Now().Add(patience)
 	for time.Now().Before(deadline) {

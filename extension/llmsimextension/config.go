@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"net/url"
 	"os"
-	"reflect"
-	"slices"
 	"strings"
 	"time"
 
@@ -14,6 +12,7 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 
 	"github.com/otelcol-llm/otelcol-llm/internal/sim"
+	"github.com/otelcol-llm/otelcol-llm/internal/strictconf"
 )
 
 // Config of the simulator.
@@ -92,48 +91,22 @@ func createDefaultConfig() *Config {
 	return c
 }
 
+// strictExport has the keys of ExportConfig.
+type strictExport struct {
+	HTTP      strictconf.Client `mapstructure:",squash"`
+	Interval  time.Duration     `mapstructure:"interval"`
+	QueueSize int               `mapstructure:"queue_size"`
+}
+
 // Unmarshal refuses keys that the HTTP settings would otherwise ignore.
 func (c *Config) Unmarshal(conf *confmap.Conf) error {
 	if err := conf.Unmarshal(c); err != nil {
 		return err
 	}
 	return errors.Join(
-		unknownKeys(conf, "server", reflect.TypeFor[confighttp.ServerConfig]()),
-		unknownKeys(conf, "export", reflect.TypeFor[ExportConfig]()),
+		strictconf.Section(conf, "server", &strictconf.Server{}),
+		strictconf.Section(conf, "export", &strictExport{}),
 	)
-}
-
-// unknownKeys reports the keys of a section that its type does not have.
-func unknownKeys(conf *confmap.Conf, section string, t reflect.Type) error {
-	if !conf.IsSet(section) {
-		return nil
-	}
-	sub, err := conf.Sub(section)
-	if err != nil {
-		return err
-	}
-	known := keysOf(t)
-	var errs []error
-	for k := range sub.ToStringMap() {
-		if !slices.Contains(known, k) {
-			errs = append(errs, fmt.Errorf("%s: has no key %q; keys are %s", section, k, strings.Join(known, ", ")))
-		}
-	}
-	return errors.Join(errs...)
-}
-
-func keysOf(t reflect.Type) (keys []string) {
-	for i := range t.NumField() {
-		name, opts, _ := strings.Cut(t.Field(i).Tag.Get("mapstructure"), ",")
-		switch {
-		case strings.Contains(opts, "squash"):
-			keys = append(keys, keysOf(t.Field(i).Type)...)
-		case name != "" && name != "-":
-			keys = append(keys, name)
-		}
-	}
-	slices.Sort(keys)
-	return slices.Compact(keys)
 }
 
 // simulation is the configuration of the world, without the replay.

@@ -35,6 +35,8 @@ type simulator struct {
 	replay  []sim.Arrival
 
 	current atomic.Pointer[running]
+	begun   chan struct{} // closed by the first Ready, or by Shutdown
+	begin   sync.Once
 	failing atomic.Bool // the last export failed
 }
 
@@ -52,15 +54,19 @@ var (
 	_ extensioncapabilities.PipelineWatcher = (*simulator)(nil)
 )
 
-// flushTimeout is how long NotReady waits for the last spans to be accepted.
-const flushTimeout = 3 * time.Second
+const (
+	// flushTimeout is how long NotReady waits for the last spans to be accepted.
+	flushTimeout = 3 * time.Second
+	// startTimeout is how long a request waits for the first Ready. Receivers scrape as soon as they start, which is a moment earlier.
+	startTimeout = 2 * time.Second
+)
 
 func newSimulator(set extension.Settings, cfg *Config) (*simulator, error) {
 	t, err := metadata.NewTelemetryBuilder(set.TelemetrySettings)
 	if err != nil {
 		return nil, err
 	}
-	return &simulator{cfg: cfg, settings: set.TelemetrySettings, logger: set.Logger, telemetry: t}, nil
+	return &simulator{cfg: cfg, settings: set.TelemetrySettings, logger: set.Logger, telemetry: t, begun: make(chan struct{})}, nil
 }
 
 // Start listens. An address in use or a replay that cannot be read is an error.
@@ -98,6 +104,12 @@ func (s *simulator) Start(ctx context.Context, host component.Host) error {
 }
 
 func (s *simulator) serve(w http.ResponseWriter, r *http.Request) {
+	wait, cancel := context.WithTimeout(r.Context(), startTimeout)
+	defer cancel()
+	select {
+	case <-s.begun:
+	case <-wait.Done():
+	}
 	if x := s.current.Load(); x != nil {
 		x.handler.ServeHTTP(w, r)
 		return
@@ -131,6 +143,7 @@ func (s *simulator) Ready() error {
 		x.live.Run(worldCtx)
 	})
 	s.current.Store(x)
+	s.begin.Do(func() { close(s.begun) })
 	return nil
 }
 
@@ -157,6 +170,7 @@ func (s *simulator) NotReady() error {
 // Shutdown stops everything. It is safe without Start and after NotReady.
 func (s *simulator) Shutdown(ctx context.Context) error {
 	err := s.NotReady()
+	s.begin.Do(func() { close(s.begun) })
 	if s.server != nil {
 		err = errors.Join(err, s.server.Shutdown(ctx))
 		s.serving.Wait()

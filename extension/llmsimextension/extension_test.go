@@ -211,6 +211,33 @@ func TestAnAddressInUseAndABadReplayAreErrorsOfTheStart(t *testing.T) {
 	}
 }
 
+func TestARequestWaitsForTheFirstReady(t *testing.T) {
+	s, url := started(t, "", nil, nil)
+	codes := make(chan int)
+	go func() {
+		r, err := http.Get(url + "/dcgm/metrics")
+		if !assert.NoError(t, err) {
+			close(codes)
+			return
+		}
+		_, _ = io.Copy(io.Discard, r.Body)
+		_ = r.Body.Close()
+		codes <- r.StatusCode
+	}()
+	select {
+	case code := <-codes:
+		t.Fatalf("it was answered with %d before the simulation ran", code)
+	case <-time.After(100 * time.Millisecond):
+	}
+	require.NoError(t, s.Ready())
+	assert.Equal(t, http.StatusOK, <-codes)
+	require.NoError(t, s.NotReady())
+	code, _ := get(t, url+"/dcgm/metrics")
+	assert.Equal(t, http.StatusServiceUnavailable, code, "and once it has stopped nothing waits")
+	require.NoError(t, s.Shutdown(context.Background()))
+	http.DefaultClient.CloseIdleConnections()
+}
+
 func TestReadyTwiceAfterAReload(t *testing.T) {
 	out := newSink(t)
 	s, _ := started(t, out.URL, nil, nil)

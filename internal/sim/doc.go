@@ -26,11 +26,18 @@
 //   - a stream's headers leave before its first token; an engine that dies leaves a stream broken after HTTP 200 and gives
 //     500 to a unary call; the error bodies.
 //
+// # What is dcgm-exporter's
+//
+// The GPUs' page: names, types, help texts, the order of labels and the number format (a test compares with fragments of
+// real pages), as far as the model knows a field. What it does not know is absent, as with a shorter field file: XIDs,
+// PCIe and NVLink, ECC, the memory's temperature, the driver's version. Shares are those of the last full second.
+//
 // # What is ours
 //
 // Step time as base + sequences × a + prefill tokens ÷ rate, all delays (their size is in the range that was recorded, their
 // shape is log-normal), request mix, lengths, the share of a prompt that teams have in common, one chunk for each token,
 // the reply of the gateway when the engine is down (502), the queue limit's HTTP 503, the fault scenarios, and the GPU
-// (utilisation, clocks and power as functions of the mix of prefill and decode). Aborts are drawn for streams with one
-// sequence only. process_* and python_* samples are there with invented values, since vLLM's page has them.
+// (utilisation, activities, clocks, power and temperature as functions of the mix of prefill and decode, memory held while
+// the engine is up, its place on the bus, its host's name). Aborts are drawn for streams with one sequence only. process_*
+// and python_* samples are there with invented values, since vLLM's page has them.
 package sim

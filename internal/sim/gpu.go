@@ -31,8 +31,8 @@ type load struct {
 }
 
 // gpu integrates loads and closes an account every second. The figures are ours: prefill keeps the tensor cores busy, decode
-// the memory; power follows both; the clock drops when the limit is reached. vLLM takes its memory when it starts, so the
-// use of memory does not move.
+// the memory; power follows both; the clock drops when the limit is reached. vLLM takes its memory when it starts and gives it
+// back when it dies; in between the use of memory does not move.
 type gpu struct {
 	spec GPUSpec
 	uuid string
@@ -89,10 +89,12 @@ func (g *gpu) second() {
 	n.Temperature += (30 + 0.055*n.Power - n.Temperature) * 0.05
 }
 
-func (g *gpu) view(engine string) GPU {
+func (g *gpu) view(engine string, up bool) GPU {
 	v := g.now
 	v.Engine, v.UUID, v.Model = engine, g.uuid, g.spec.Model
 	v.PowerLimit, v.MemoryTotal = g.spec.PowerLimit, g.spec.MemoryBytes
-	v.MemoryUsed = int64(gpuMemoryShare * float64(g.spec.MemoryBytes))
+	if up {
+		v.MemoryUsed = int64(gpuMemoryShare * float64(g.spec.MemoryBytes))
+	}
 	return v
 }

@@ -230,10 +230,13 @@ func (w *World) Up() bool {
 func (w *World) GPUs() []GPU {
 	var all []GPU
 	for _, e := range w.engines {
-		all = append(all, e.gpu.view(e.Name))
+		all = append(all, e.gpu.view(e.Name, !e.down))
 	}
 	return all
 }
+
+// GPUPage returns the GPUs as a page of dcgm-exporter: what the last full second had.
+func (w *World) GPUPage() []byte { return gpuPage(w.GPUs()) }
 
 // ActiveFaults are those that act now.
 func (w *World) ActiveFaults() []Fault {

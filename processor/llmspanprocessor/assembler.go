@@ -56,7 +56,7 @@ func newAssembler(set processor.Settings, cfg *Config, next consumer.Traces) (*a
 	a := &assembler{llmSpan: p, next: next, now: time.Now, matches: cfg.Sampling.matches()}
 	a.outbox = outbox{next: next, logger: set.Logger, telemetry: p.telemetry, maxBytes: int(cfg.Sampling.MaxBytes) / 4}
 	sc := &cfg.Sampling
-	links := split.NewLinks()
+	links, services := split.NewLinks(), split.NewServices()
 	for i := range a.shards {
 		a.shards[i] = &shard{
 			buffer:    assemble.New(sc.buffer(numShards)),
@@ -64,7 +64,7 @@ func newAssembler(set processor.Settings, cfg *Config, next consumer.Traces) (*a
 			sampler:   sampling.New(sc.sampler(numShards)),
 			tag:       sc.Apply == ApplyTag,
 			whole: split.NewWhole(split.WholeOptions{
-				Options: p.options, FoldChunks: cfg.Stages.FoldChunks, ClientErrors: sc.ClientErrors, Tag: sc.Apply == ApplyTag, Links: links,
+				Options: p.options, FoldChunks: cfg.Stages.FoldChunks, ClientErrors: sc.ClientErrors, Tag: sc.Apply == ApplyTag, Links: links, Services: services,
 			}),
 		}
 	}

@@ -86,9 +86,9 @@ func oneSpan(service, name string, id pcommon.TraceID, span, parent byte) (ptrac
 	s.SetName(name)
 	s.SetKind(ptrace.SpanKindServer)
 	s.SetTraceID(id)
-	s.SetSpanID(pcommon.SpanID{span, 7: byte(id[15])})
+	s.SetSpanID(pcommon.SpanID{span, 7: id[15]})
 	if parent != 0 {
-		s.SetParentSpanID(pcommon.SpanID{parent, 7: byte(id[15])})
+		s.SetParentSpanID(pcommon.SpanID{parent, 7: id[15]})
 	}
 	s.SetStartTimestamp(1_800_000_000_000_000_000)
 	return td, s
@@ -229,7 +229,7 @@ func TestALateErrorUpgradesADroppedTraceFromThereOn(t *testing.T) {
 		p := start(t, set, sink, nil)
 		id := pcommon.TraceID{1} // next to no randomness: the baseline drops it
 		require.NoError(t, p.ConsumeTraces(context.Background(), gatewaySpan(id, normal)))
-		time.Sleep(3 * time.Second)
+		time.Sleep(11 * time.Second) // the gateway is new, so its engine is waited for
 		synctest.Wait()
 		assert.Equal(t, map[string]int{"drop baseline": 1}, decisions(t, sink)[id])
 		sink.Reset()
@@ -248,6 +248,47 @@ func TestALateErrorUpgradesADroppedTraceFromThereOn(t *testing.T) {
 		assert.EqualValues(t, 2, sum(t, tel, "otelcol_processor_llmspan_spans_late"))
 		require.NoError(t, p.Shutdown(context.Background()))
 		require.NoError(t, tel.Shutdown(context.Background()))
+	})
+}
+
+// A gateway's first batch comes seconds before its engine's, and nothing is known of it yet.
+func TestANewGatewayIsWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sink := new(consumertest.TracesSink)
+		tel := componenttest.NewTelemetry()
+		set := nop()
+		set.TelemetrySettings = tel.NewTelemetrySettings()
+		p := start(t, set, sink, nil)
+		id := pcommon.TraceID{15: 1}
+		require.NoError(t, p.ConsumeTraces(context.Background(), gatewaySpan(id, normal)))
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		assert.Empty(t, sink.AllTraces(), "it waits for its engine's span")
+		require.NoError(t, p.ConsumeTraces(context.Background(), engineSpan(id, normal)))
+		time.Sleep(3 * time.Second)
+		synctest.Wait()
+		assert.NotEmpty(t, sink.AllTraces(), "it is whole")
+		_, err := tel.GetMetric("otelcol_processor_llmspan_spans_late")
+		assert.Error(t, err, "no span came late")
+		require.NoError(t, p.Shutdown(context.Background()))
+		require.NoError(t, tel.Shutdown(context.Background()))
+	})
+}
+
+// A gateway that reaches no engine is not waited for longer than it takes to know that.
+func TestAGatewayWithoutAnEngineIsDecidedOnSoon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sink := new(consumertest.TracesSink)
+		p := start(t, nop(), sink, nil)
+		require.NoError(t, p.ConsumeTraces(context.Background(), gatewaySpan(pcommon.TraceID{15: 1}, normal)))
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		sink.Reset()
+		require.NoError(t, p.ConsumeTraces(context.Background(), gatewaySpan(pcommon.TraceID{15: 2}, normal)))
+		time.Sleep(3 * time.Second)
+		synctest.Wait()
+		assert.NotEmpty(t, sink.AllTraces())
+		require.NoError(t, p.Shutdown(context.Background()))
 	})
 }
 

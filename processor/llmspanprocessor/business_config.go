@@ -294,8 +294,11 @@ func (c *PriceConfig) entry(currency string) (cost.Entry, error) {
 		to       *cost.Rate
 		fallback *cost.Rate
 	}{
-		{"input", c.Input, &p.Input, nil}, {"output", c.Output, &p.Output, nil}, {"cached_input", c.CachedInput, &p.CachedInput, &p.Input},
-		{"cache_write", c.CacheWrite, &p.CacheWrite, &p.Input}, {"reasoning", c.Reasoning, &p.Reasoning, &p.Output},
+		{"input", c.Input, &p.Input, nil},
+		{"output", c.Output, &p.Output, nil},
+		{"cached_input", c.CachedInput, &p.CachedInput, &p.Input},
+		{"cache_write", c.CacheWrite, &p.CacheWrite, &p.Input},
+		{"reasoning", c.Reasoning, &p.Reasoning, &p.Output},
 	} {
 		switch {
 		case r.f != nil:

@@ -10,7 +10,9 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/config/confighttp"
+	"go.opentelemetry.io/collector/confmap"
 
+	"github.com/otelcol-llm/otelcol-llm/internal/strictconf"
 	"github.com/otelcol-llm/otelcol-llm/receiver/dcgmreceiver/internal/gpu"
 )
 
@@ -87,6 +89,16 @@ type Config struct {
 
 	// prevent unkeyed literal initialization
 	_ struct{}
+}
+
+var _ confmap.Unmarshaler = (*Config)(nil)
+
+// Unmarshal refuses keys under http that nobody reads.
+func (c *Config) Unmarshal(conf *confmap.Conf) error {
+	if err := conf.Unmarshal(c); err != nil {
+		return err
+	}
+	return strictconf.Section(conf, "http", &strictconf.Client{})
 }
 
 // MetricConfig switches a metric.

@@ -73,6 +73,8 @@ func TestBadConfigsNameTheKeyAndWhatIsAllowed(t *testing.T) {
 		"bad_names":     "pod_resource_names::0: must be a resource name, with * at its end only",
 		"bad_http":      "http::endpoint: must be empty",
 		"typo":          "colection_interval",
+		"typo_http":     `http: has no key "tmeout"; keys are auth, compression, `,
+		"typo_tls":      "has invalid keys: insecur",
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := loadConfig(t, "dcgm/"+name)

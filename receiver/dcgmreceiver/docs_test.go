@@ -114,8 +114,10 @@ func TestREADMENamesEveryOwnMetricAndState(t *testing.T) {
 	}
 	page, err := os.ReadFile(docs[1])
 	require.NoError(t, err)
-	for _, s := range []string{gpu.SourceOK, gpu.SourceStarting, gpu.SourceUnreachable, gpu.SourceNoLibrary, gpu.SourceNoDriver, gpu.SourceNotBuilt,
-		gpu.SourceConflict, gpu.SourceNotAnExporter, gpu.SourceHung, gpu.SourceLost, gpu.SourceFailed} {
+	for _, s := range []string{
+		gpu.SourceOK, gpu.SourceStarting, gpu.SourceUnreachable, gpu.SourceNoLibrary, gpu.SourceNoDriver, gpu.SourceNotBuilt,
+		gpu.SourceConflict, gpu.SourceNotAnExporter, gpu.SourceHung, gpu.SourceLost, gpu.SourceFailed,
+	} {
 		assert.Contains(t, string(page), "| `"+s+"` |")
 	}
 	assert.Equal(t, "dcgm", metadata.Type.String())

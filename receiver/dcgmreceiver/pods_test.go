@@ -45,7 +45,7 @@ func (k *kubelet) set(err error, pods ...*podresources.PodResources) {
 
 func startKubelet(t *testing.T) (*kubelet, string) {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "kubelet") // a socket's path must be short
+	dir, err := os.MkdirTemp("", "kubelet") //nolint:usetesting // a socket's path must be short, and t.TempDir has the test's name in it
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	socket := filepath.Join(dir, "kubelet.sock")

@@ -31,8 +31,6 @@ import (
 // The clock of the scenarios: 2026-01-01T00:00:00Z.
 const scenarioStart = 1767225600
 
-const busyGPU, idleGPU = "GPU-00000000-0000-0000-0000-000000000001", "GPU-00000000-0000-0000-0000-000000000002"
-
 // rig runs a receiver through its factory. Tests call it inside a synctest bubble, where the clock moves only while
 // every goroutine waits: a call into a simulated library takes no time.
 type rig struct {
@@ -134,7 +132,7 @@ func points(md pmetric.Metrics) (out []point) {
 	for _, rm := range md.ResourceMetrics().All() {
 		for _, sm := range rm.ScopeMetrics().All() {
 			for _, m := range sm.Metrics().All() {
-				dps := pmetric.NewNumberDataPointSlice()
+				var dps pmetric.NumberDataPointSlice
 				if m.Type() == pmetric.MetricTypeGauge {
 					dps = m.Gauge().DataPoints()
 				} else {

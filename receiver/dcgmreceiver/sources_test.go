@@ -44,7 +44,7 @@ func config(source SourceKind) *Config {
 	cfg.Source = source
 	cfg.PodResourcesSocket = ""
 	// An idle connection waits in the network, and the bubble's clock with it.
-	cfg.HTTP.DisableKeepAlives = true
+	cfg.HTTP.DisableKeepAlives = true //nolint:staticcheck // keepalive::enabled is a key of files; in code confighttp reads this field alone
 	return cfg
 }
 

@@ -174,7 +174,7 @@ func TestAHungCallIsLeftAloneAndNothingElseStarts(t *testing.T) {
 		synctest.Wait()
 		again, readsNow, _ := f.counts()
 		assert.Equal(t, []int{opens, reads}, []int{again, readsNow}, "no other call while one is stuck")
-		assert.Equal(t, n+30, len(r.metrics.AllMetrics()), "and every tick says so without waiting")
+		assert.Len(t, r.metrics.AllMetrics(), n+30, "and every tick says so without waiting")
 
 		f.set(nil, func(now time.Time) (*gpu.Reading, error) { return oneGPU(now), nil })
 		close(release)

@@ -120,7 +120,7 @@ func (s *engineScraper) ScrapeMetrics(context.Context) (pmetric.Metrics, error) 
 	s.discover()
 	s.ask(s.endpoints)
 	if s.ctx.Err() != nil {
-		return md, nil
+		return md, nil //nolint:nilerr // the receiver is shutting down, which is no failure of a scrape
 	}
 	ld := plog.NewLogs()
 	held := 0

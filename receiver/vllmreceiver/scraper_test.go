@@ -164,7 +164,7 @@ func TestAnswersOfServers(t *testing.T) {
 		{"a page beyond the cap on its size", text(vllm), func(c *Config) { c.MaxPageBytes = int64(len(lines)) }, "{llm.engine.state=incomplete} = 1"},
 		{"a header that is asked for", func(w http.ResponseWriter, r *http.Request) {
 			if r.Header.Get("Authorization") != "Bearer secret" {
-				w.WriteHeader(401)
+				w.WriteHeader(http.StatusUnauthorized)
 				return
 			}
 			_, _ = w.Write([]byte(vllm))

@@ -1,16 +1,17 @@
 package vllmreceiver
 
 import (
-	"go.opentelemetry.io/collector/config/confighttp"
 	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/scraper/scraperhelper"
+
+	"github.com/otelcol-llm/otelcol-llm/internal/strictconf"
 )
 
 // strictConfig has the keys of Config and nothing that reads them by itself. confighttp's client reads its keys by itself and passes over the
 // others, and with it the whole configuration would: a typo would be a silent default.
 type strictConfig struct {
 	Controller   scraperhelper.ControllerConfig `mapstructure:",squash"`
-	HTTP         plainClient                    `mapstructure:",squash"`
+	HTTP         strictconf.Client              `mapstructure:",squash"`
 	Endpoints    []string                       `mapstructure:"endpoints"`
 	Engine       string                         `mapstructure:"engine"`
 	ServiceName  string                         `mapstructure:"service_name"`
@@ -18,9 +19,6 @@ type strictConfig struct {
 	MaxSeries    int                            `mapstructure:"max_series"`
 	MaxPageBytes int64                          `mapstructure:"max_page_bytes"`
 }
-
-// plainClient is the client's configuration without its methods.
-type plainClient confighttp.ClientConfig
 
 var _ confmap.Unmarshaler = (*Config)(nil)
 

@@ -1,6 +1,7 @@
-// Package kubeapi has deploy/kubernetes judged by Kubernetes' own API server, without a cluster: etcd and the API server run on loopback,
-// and every object is applied with a server-side dry run and strict field validation. `make test-kubernetes` builds both, which takes
-// minutes, so it is no part of what continuous integration runs.
+// Package kubeapi tests against Kubernetes' own API server, without a cluster: etcd and the API server run on loopback. Every object of
+// deploy/kubernetes is applied with a server-side dry run and strict field validation, and the built binary finds engines with
+// deploy/examples/k8s-engines.yaml among pods that the test writes. `make test-kubernetes` builds both servers, which takes minutes, so it is no
+// part of what continuous integration runs.
 package kubeapi
 
 import (
@@ -29,6 +30,9 @@ const (
 	manifests = "../../deploy/kubernetes"
 	token     = "for-this-test"
 	patience  = 2 * time.Minute
+
+	// The collector's user, which may do nothing by itself.
+	agent, agentToken = "otelcol-llm-agent", "for-the-agent"
 )
 
 // resources are the paths of the kinds that the manifests have.
@@ -147,7 +151,7 @@ func start(t *testing.T) *server {
 	dir := t.TempDir()
 	ports := freePorts(t, 3)
 	etcd := "http://127.0.0.1:" + ports[0]
-	run(t, dir, filepath.Join(bin, "etcd"), "--data-dir="+filepath.Join(dir, "etcd"), "--listen-client-urls="+etcd, "--advertise-client-urls="+etcd,
+	run(t, dir, nil, filepath.Join(bin, "etcd"), "--data-dir="+filepath.Join(dir, "etcd"), "--listen-client-urls="+etcd, "--advertise-client-urls="+etcd,
 		"--listen-peer-urls=http://127.0.0.1:"+ports[1], "--log-level=error")
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	fatal(t, err)
@@ -155,8 +159,8 @@ func start(t *testing.T) *server {
 	fatal(t, err)
 	keyFile, tokens := filepath.Join(dir, "sa.key"), filepath.Join(dir, "tokens.csv")
 	fatal(t, os.WriteFile(keyFile, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), 0o600))
-	fatal(t, os.WriteFile(tokens, []byte(token+`,admin,admin,"system:masters"`+"\n"), 0o600))
-	run(t, dir, filepath.Join(bin, "apiserver"), "--etcd-servers="+etcd, "--secure-port="+ports[2], "--bind-address=127.0.0.1", "--cert-dir="+filepath.Join(dir, "certs"),
+	fatal(t, os.WriteFile(tokens, []byte(token+`,admin,admin,"system:masters"`+"\n"+agentToken+","+agent+","+agent+"\n"), 0o600))
+	run(t, dir, nil, filepath.Join(bin, "apiserver"), "--etcd-servers="+etcd, "--secure-port="+ports[2], "--bind-address=127.0.0.1", "--cert-dir="+filepath.Join(dir, "certs"),
 		"--service-account-key-file="+keyFile, "--service-account-signing-key-file="+keyFile, "--service-account-issuer=https://kubernetes.default.svc",
 		"--token-auth-file="+tokens, "--authorization-mode=RBAC", "--service-cluster-ip-range=10.0.0.0/24", "--disable-admission-plugins=ServiceAccount")
 	s := &server{"https://127.0.0.1:" + ports[2], &http.Client{
@@ -174,11 +178,13 @@ func start(t *testing.T) *server {
 	}
 }
 
-func run(t *testing.T, dir, bin string, args ...string) {
+// run starts a process in a folder, with variables beside those of the test. It ends with the test, which shows the end of its log when it fails.
+func run(t *testing.T, dir string, env []string, bin string, args ...string) {
 	t.Helper()
+	fatal(t, os.MkdirAll(dir, 0o700))
 	ctx, cancel := context.WithCancel(context.Background())
 	cmd := exec.CommandContext(ctx, bin, args...)
-	cmd.Dir = dir
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), env...)
 	log, err := os.Create(filepath.Join(dir, filepath.Base(bin)+".log"))
 	fatal(t, err)
 	cmd.Stdout, cmd.Stderr = log, log

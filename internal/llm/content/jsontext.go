@@ -122,7 +122,7 @@ func (j *jsonText) object(opaque, ofTool bool, depth int) bool {
 		j.quote(j.t.key(key))
 		j.out = append(j.out, ':')
 		inner := opaque || in(opaqueWords, key) || !in(structuralKeys, key)
-		if !(!opaque && j.skeleton(key, ofTool)) && !j.value(inner, in(toolWords, key), depth+1) {
+		if (opaque || !j.skeleton(key, ofTool)) && !j.value(inner, in(toolWords, key), depth+1) {
 			return false
 		}
 		if isSecretKey(key) {

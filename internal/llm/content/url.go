@@ -36,7 +36,7 @@ func stripURL(s string) (string, bool) {
 	}
 	segments := strings.Split(path, "/")
 	for i, seg := range segments {
-		if !isPathSegment(seg) && !(i == 0 && isAddress(seg)) {
+		if !isPathSegment(seg) && (i != 0 || !isAddress(seg)) {
 			segments[i] = "*"
 		}
 	}

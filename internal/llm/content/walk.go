@@ -102,7 +102,7 @@ func (w *walk) attribute(key string, v pcommon.Value) bool {
 	ru := w.r.keys.lookup(key)
 	switch t {
 	case pcommon.ValueTypeInt, pcommon.ValueTypeDouble, pcommon.ValueTypeBool:
-		if ru.verb > verbSecret && !(ru.verb == verbIdentity && w.r.hashIdentity) {
+		if ru.verb > verbSecret && (ru.verb != verbIdentity || !w.r.hashIdentity) {
 			return false
 		}
 	case pcommon.ValueTypeStr:

@@ -51,8 +51,11 @@ func (p *Price) Tokens(u Usage) (total, saved Amount) {
 		n    int64
 		rate Rate
 	}{
-		{u.Input - u.Cached - u.Written, p.Input}, {u.Cached, p.CachedInput}, {u.Written, p.CacheWrite},
-		{u.Output - u.Reasoning, p.Output}, {u.Reasoning, p.Reasoning},
+		{u.Input - u.Cached - u.Written, p.Input},
+		{u.Cached, p.CachedInput},
+		{u.Written, p.CacheWrite},
+		{u.Output - u.Reasoning, p.Output},
+		{u.Reasoning, p.Reasoning},
 	} {
 		if t.n > 0 && t.rate > 0 {
 			total = total.Add(ofPicos(t.n, int64(t.rate)))
@@ -84,7 +87,10 @@ func (p *Price) String() string {
 		name          string
 		rate, implied Rate
 	}{
-		{"input", p.Input, 0}, {"output", p.Output, 0}, {"cached_input", p.CachedInput, p.Input}, {"cache_write", p.CacheWrite, p.Input},
+		{"input", p.Input, 0},
+		{"output", p.Output, 0},
+		{"cached_input", p.CachedInput, p.Input},
+		{"cache_write", p.CacheWrite, p.Input},
 		{"reasoning", p.Reasoning, p.Output},
 	} {
 		if r.rate != r.implied {

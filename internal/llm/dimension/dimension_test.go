@@ -48,7 +48,8 @@ func TestFind(t *testing.T) {
 		r, err := New([]Config{{Name: "x", From: c.from, Default: "none", Max: 10}})
 		require.NoError(t, err, c.name)
 		way := []Place{
-			{Span: attrs(t, c.span), Resource: attrs(t, c.res), Layer: true}, {Span: attrs(t, c.layer), Resource: attrs(t, c.layerRes), Layer: true},
+			{Span: attrs(t, c.span), Resource: attrs(t, c.res), Layer: true},
+			{Span: attrs(t, c.layer), Resource: attrs(t, c.layerRes), Layer: true},
 			{Span: attrs(t, c.above), Resource: attrs(t, none)},
 		}
 		got, ok := r.Find(0, way, false)

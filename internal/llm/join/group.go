@@ -358,7 +358,7 @@ func inherit(r, o *request.Request) {
 	for _, n := range o.Invalid {
 		r.Reject(n)
 	}
-	r.Business.Inherit(&o.Business)
+	r.Inherit(&o.Business)
 }
 
 // baseOf is the id of the call that an engine's span belongs to, under which the layers of a request meet.

@@ -42,7 +42,9 @@ func (m *Measurer) business(q *join.Logical, status Label, w float64) {
 		id names.MetricID
 		is bool
 	}{
-		{names.RequestsUnpriced, r.Unpriced}, {names.RequestsOversize, r.Oversize}, {names.WarmupRequests, r.Warmup},
+		{names.RequestsUnpriced, r.Unpriced},
+		{names.RequestsOversize, r.Oversize},
+		{names.WarmupRequests, r.Warmup},
 		{names.TokensUnknown, !r.InputTokens.Known && !r.OutputTokens.Known},
 	} {
 		if c.is {

@@ -44,7 +44,8 @@ func (m *Measurer) base(r *request.Request) []Label {
 	if op == "" {
 		op = names.Unknown
 	}
-	l := append(m.labels[:0], Label{Key: names.RequestModel, Value: model}, Label{Key: names.OperationName, Value: op})
+	l := m.labels[:0]
+	l = append(l, Label{Key: names.RequestModel, Value: model}, Label{Key: names.OperationName, Value: op})
 	for _, d := range r.Dimensions {
 		l = append(l, Label{Key: d.Name, Value: d.Value})
 	}
@@ -162,6 +163,7 @@ func (m *Measurer) tokens(r *request.Request, id names.MetricID, all, part reque
 
 // Trace counts a decision on a trace; r is any span of it.
 func (m *Measurer) Trace(r *request.Request) {
-	l := append(m.labels[:0], Label{Key: names.MetricDecision, Value: r.Decision}, Label{Key: names.MetricRule, Value: r.Rule})
+	l := m.labels[:0]
+	l = append(l, Label{Key: names.MetricDecision, Value: r.Decision}, Label{Key: names.MetricRule, Value: r.Rule})
 	m.sink.Observe(names.SamplingTraces, r, l, 1, Weight(r))
 }

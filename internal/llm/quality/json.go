@@ -57,7 +57,7 @@ func begun(s string) bool {
 		if rest[0] != '"' {
 			return false
 		}
-		_, after, ok := quoted(rest)
+		after, ok := behindQuoted(rest)
 		return !ok || strings.HasPrefix(after, ",") || strings.HasPrefix(after, "]")
 	}
 	if rest[0] == '}' {
@@ -66,21 +66,21 @@ func begun(s string) bool {
 	if rest[0] != '"' {
 		return false
 	}
-	_, after, ok := quoted(rest)
+	after, ok := behindQuoted(rest)
 	return !ok || strings.HasPrefix(after, ":")
 }
 
-// quoted splits a text behind its first quoted string; ok is false when that does not end.
-func quoted(s string) (in, after string, ok bool) {
+// behindQuoted is what follows the quoted string that a text begins with, without blanks; ok is false when that does not end.
+func behindQuoted(s string) (after string, ok bool) {
 	for i := 1; i < len(s); i++ {
 		switch s[i] {
 		case '\\':
 			i++
 		case '"':
-			return s[1:i], strings.TrimLeft(s[i+1:], " \t\r\n"), true
+			return strings.TrimLeft(s[i+1:], " \t\r\n"), true
 		}
 	}
-	return "", "", false
+	return "", false
 }
 
 // messages parses the output messages of the GenAI conventions: [{"role":…,"parts":[{"type":"text","content":…}]}], or a chat API's

@@ -37,7 +37,10 @@ func business(q *join.Logical, a pcommon.Map) {
 		key string
 		v   bool
 	}{
-		{names.Warmup, r.Warmup}, {names.Oversize, r.Oversize}, {names.Wasted, r.Wasted}, {names.Unpriced, r.Unpriced},
+		{names.Warmup, r.Warmup},
+		{names.Oversize, r.Oversize},
+		{names.Wasted, r.Wasted},
+		{names.Unpriced, r.Unpriced},
 		{names.RecordPart, !q.First},
 	} {
 		if f.v {

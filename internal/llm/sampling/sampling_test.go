@@ -1,7 +1,6 @@
 package sampling
 
 import (
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -160,7 +159,7 @@ func FuzzReadState(f *testing.F) {
 		th, _ := Ratio(0.05)
 		out := ReadState(pcommon.TraceID{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, WriteThreshold(ts, th))
 		if out.Known && out.Incoming.AdjustedCount() != 20 {
-			t.Fatal(fmt.Sprintf("wrote %q", WriteThreshold(ts, th)))
+			t.Fatalf("wrote %q", WriteThreshold(ts, th))
 		}
 	})
 }

@@ -50,7 +50,9 @@ func (o *Objective) judge(f *Figures) (request.Outcome, request.Flags) {
 		v     request.Seconds
 		flag  request.Flags
 	}{
-		{o.TTFT, f.TTFT, request.ViolatedTTFT}, {o.TPOT, f.TPOT, request.ViolatedTPOT}, {o.E2E, f.E2E, request.ViolatedE2E},
+		{o.TTFT, f.TTFT, request.ViolatedTTFT},
+		{o.TPOT, f.TPOT, request.ViolatedTPOT},
+		{o.E2E, f.E2E, request.ViolatedE2E},
 		{o.UserTTFT, f.UserTTFT, request.ViolatedUserTTFT},
 	} {
 		if c.limit <= 0 || !c.v.Known {

@@ -3,37 +3,8 @@ package split
 import (
 	"time"
 
-	"github.com/hashicorp/golang-lru/v2/simplelru"
-
 	"github.com/otelcol-llm/otelcol-llm/internal/llm/request"
 )
-
-// services remembers which gateways' and clients' requests were seen to reach an engine, the most recent of them.
-type services struct {
-	lru *simplelru.LRU[string, time.Time]
-}
-
-// maxServices bounds the services that are remembered.
-const maxServices = 10_000
-
-func newServices() *services {
-	l, _ := simplelru.NewLRU[string, time.Time](maxServices, nil) // the only error is a size below one
-	return &services{l}
-}
-
-func (s *services) add(now time.Time, c *call) {
-	for _, l := range c.layers {
-		s.lru.Add(l.req.Source.Service, now)
-	}
-}
-
-// reachedLately is how long a service's last request that reached an engine says that its others should.
-const reachedLately = time.Hour
-
-func (s *services) reaches(now time.Time, service string) bool {
-	at, ok := s.lru.Get(service)
-	return ok && now.Sub(at) < reachedLately
-}
 
 // outcome settles what only a whole trace can tell: a request that no engine's span answers. A layer that ended well without one, while
 // the same service's others have one, was cancelled; vLLM makes no span for what it aborts, refuses or dies on.

@@ -23,6 +23,8 @@ type WholeOptions struct {
 	Tag bool
 	// Links, when set, joins layers that came in different traces. All that share traces of one request share it.
 	Links *Links
+	// Services remembers which services' requests reach an engine; those of several Wholes may share it. Nil: it remembers by itself.
+	Services *Services
 }
 
 // Decide decides on one trace.
@@ -107,15 +109,19 @@ func (w *Whole) Traces(now time.Time, td ptrace.Traces, cut map[pcommon.TraceID]
 	return f
 }
 
-// Whole holds what is remembered between batches of whole traces: which services' requests reach an engine. It is not safe for
-// concurrent use.
+// Whole splits batches of whole traces. It is not safe for concurrent use.
 type Whole struct {
 	o    WholeOptions
-	seen *services
+	seen *Services
 }
 
-// NewWhole returns a Whole that has seen nothing.
-func NewWhole(o WholeOptions) *Whole { return &Whole{o: o, seen: newServices()} }
+// NewWhole returns a Whole that remembers in o.Services, or has a memory of its own.
+func NewWhole(o WholeOptions) *Whole {
+	if o.Services == nil {
+		o.Services = NewServices()
+	}
+	return &Whole{o: o, seen: o.Services}
+}
 
 // view is one trace of a batch.
 type view struct {
@@ -248,7 +254,7 @@ func Mark(s ptrace.Span, d sampling.Decision, tag bool) {
 }
 
 // Lacks tells whether a trace lacks the span of the engine that must have answered it: a layer ended well, states no usage, and the
-// requests of its service reach an engine otherwise. spans are all that has come, recognised.
+// requests of its service reach an engine otherwise, or the service is new. spans are all that has come, recognised.
 func (w *Whole) Lacks(now time.Time, spans ptrace.SpanSlice, service func(i int) string) bool {
 	lacks := false
 	for i, s := range spans.All() {
@@ -263,7 +269,9 @@ func (w *Whole) Lacks(now time.Time, spans ptrace.SpanSlice, service func(i int)
 		if st := status.Str(); st == request.StatusError.String() || st == request.StatusCancelled.String() {
 			return false
 		}
-		lacks = lacks || w.seen.reaches(now, service(i))
+		name := service(i)
+		_, usage := s.Attributes().Get(names.InputTokens)
+		lacks = lacks || w.seen.reaches(now, name) || !usage && w.seen.isNew(now, name)
 	}
 	return lacks
 }

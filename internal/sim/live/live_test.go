@@ -281,6 +281,11 @@ func TestViews(t *testing.T) {
 		var gpus []sim.GPU
 		require.NoError(t, json.Unmarshal(get(l, "/sim/gpu").Body.Bytes(), &gpus))
 		assert.Len(t, gpus, 2)
+		page = get(l, "/dcgm/metrics")
+		assert.Equal(t, 200, page.Code)
+		for _, g := range gpus {
+			assert.Contains(t, page.Body.String(), `UUID="`+g.UUID+`"`)
+		}
 		assert.Equal(t, 200, get(l, "/version").Code)
 	})
 }

@@ -15,6 +15,7 @@ import (
 //
 //	POST /v1/chat/completions, /v1/completions   GET /v1/models, /health, /version
 //	GET /metrics (with one engine), /engines/{name}/metrics
+//	GET /dcgm/metrics: the GPUs as a page of dcgm-exporter
 //	GET /sim/truth?after=N&limit=N, /sim/gpu
 func (l *Live) Handler() http.Handler {
 	mux := http.NewServeMux()
@@ -25,6 +26,7 @@ func (l *Live) Handler() http.Handler {
 	mux.HandleFunc("GET /version", func(w http.ResponseWriter, _ *http.Request) { reply(w, 200, map[string]string{"version": "0.32.0"}) })
 	mux.HandleFunc("GET /metrics", l.onlyMetrics)
 	mux.HandleFunc("GET /engines/{name}/metrics", func(w http.ResponseWriter, r *http.Request) { l.metrics(w, r.PathValue("name")) })
+	mux.HandleFunc("GET /dcgm/metrics", l.gpuPage)
 	mux.HandleFunc("GET /sim/truth", l.truth)
 	mux.HandleFunc("GET /sim/gpu", l.gpu)
 	return mux
@@ -134,6 +136,13 @@ func (l *Live) gpu(w http.ResponseWriter, _ *http.Request) {
 	var all []sim.GPU
 	l.with(func(x *sim.World) { all = x.GPUs() })
 	reply(w, 200, all)
+}
+
+func (l *Live) gpuPage(w http.ResponseWriter, _ *http.Request) {
+	var page []byte
+	l.with(func(x *sim.World) { page = x.GPUPage() })
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	_, _ = w.Write(page)
 }
 
 func number(r *http.Request, key string, missing int64) (int64, error) {

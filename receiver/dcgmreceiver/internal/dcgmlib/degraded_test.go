@@ -43,8 +43,8 @@ func TestLostGPUIsReportedWithItsName(t *testing.T) {
 		require.Len(t, rep.Devices, 2, "under the name it had, not under a new one")
 		assert.Equal(t, "NVIDIA H100 80GB HBM3", rep.Devices[1].Device.Model)
 	}
-	rep = r.step(100, "gpu 1", "gpu 1 status=1")
-	rep = r.step(110)
+	r.step(100, "gpu 1", "gpu 1 status=1")
+	r.step(110)
 	rep = r.step(120)
 	want(t, 1, rep, idle, "hw.status", gpu.AttrState, gpu.HWOK)
 	want(t, 33, rep, idle, "hw.temperature", gpu.AttrSensor, "gpu")
@@ -52,8 +52,10 @@ func TestLostGPUIsReportedWithItsName(t *testing.T) {
 
 func TestAllSentinelsAndStatuses(t *testing.T) {
 	text := h100s(t)
-	bad := []string{"i 9223372036854775792", "i 9223372036854775793", "i 9223372036854775794", "i 9223372036854775795", "d 140737488355328", "d 140737488355331",
-		"i 2147483632", "i 2147483635", "i 5 status=-6", "i 5 status=-14", "i 5 status=-16", "i 5 status=-17", "i 5 status=-18", "i 5 status=-13", "i 5 status=-3", "s text", "i 5 age=60000000"}
+	bad := []string{
+		"i 9223372036854775792", "i 9223372036854775793", "i 9223372036854775794", "i 9223372036854775795", "d 140737488355328", "d 140737488355331",
+		"i 2147483632", "i 2147483635", "i 5 status=-6", "i 5 status=-14", "i 5 status=-16", "i 5 status=-17", "i 5 status=-18", "i 5 status=-13", "i 5 status=-3", "s text", "i 5 age=60000000",
+	}
 	fields := []int{203, 204, 206, 207, 100, 101, 102, 140, 150, 190, 252, 251, 253, 254, 155, 113, 112}
 	for i, b := range bad {
 		for g := range 2 {

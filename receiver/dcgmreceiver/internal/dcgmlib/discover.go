@@ -46,7 +46,7 @@ func (s *source) discover() ([]device, error) {
 	if err != nil {
 		return nil, err
 	}
-	return append(out, instances...), nil
+	return slices.Concat(out, instances), nil
 }
 
 // status is a GPU's condition as the engine has it.

@@ -4,7 +4,6 @@ package dcgmlib
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -180,5 +179,5 @@ func TestOpenHonoursACancelledContext(t *testing.T) {
 	r := newRig(t, h100s(t))
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	assert.True(t, errors.Is(r.src.Open(ctx), context.Canceled))
+	assert.ErrorIs(t, r.src.Open(ctx), context.Canceled)
 }

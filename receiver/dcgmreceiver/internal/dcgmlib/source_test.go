@@ -19,8 +19,10 @@ func TestTwoGPUs(t *testing.T) {
 	rep := r.step(10)
 	require.Len(t, rep.Devices, 2)
 	d := rep.Devices[0].Device
-	assert.Equal(t, gpu.Device{ID: busy, UUID: busy, Index: 0, Minor: 0, Instance: gpu.None, Name: "nvidia0", Model: "NVIDIA H100 80GB HBM3",
-		Serial: "1651423000000", Driver: "580.65.06", BusID: "00000000:1A:00.0"}, *d)
+	assert.Equal(t, gpu.Device{
+		ID: busy, UUID: busy, Index: 0, Minor: 0, Instance: gpu.None, Name: "nvidia0", Model: "NVIDIA H100 80GB HBM3",
+		Serial: "1651423000000", Driver: "580.65.06", BusID: "00000000:1A:00.0",
+	}, *d)
 	want(t, 0.97, rep, busy, "hw.gpu.utilization", gpu.AttrTask, "general")
 	want(t, 0.83, rep, busy, "nvidia.gpu.memory.bandwidth.utilization")
 	want(t, 73728*1048576, rep, busy, "hw.gpu.memory.usage")
@@ -62,11 +64,13 @@ func TestMIGReconfigured(t *testing.T) {
 	want(t, 0.5, rep, first, "nvidia.gpu.sm.utilization")
 	want(t, 2048*1048576, rep, first, "hw.gpu.memory.usage")
 	want(t, 0.5, rep, "MIG-8", "nvidia.gpu.sm.utilization")
-	assert.Equal(t, gpu.Device{ID: "MIG-8", UUID: "MIG-8", Parent: busy, Index: 0, Minor: 0, Instance: 8, Name: "nvidia0", Model: "NVIDIA H100 80GB HBM3",
-		Serial: "1651423000000", Driver: "580.65.06", BusID: "00000000:1A:00.0", Profile: "1g.10gb"}, *rep.Devices[3].Device)
+	assert.Equal(t, gpu.Device{
+		ID: "MIG-8", UUID: "MIG-8", Parent: busy, Index: 0, Minor: 0, Instance: 8, Name: "nvidia0", Model: "NVIDIA H100 80GB HBM3",
+		Serial: "1651423000000", Driver: "580.65.06", BusID: "00000000:1A:00.0", Profile: "1g.10gb",
+	}, *rep.Devices[3].Device)
 
 	r.text = mig(r.text, 5)
-	rep = r.step(50)
+	r.step(50)
 	rep = r.step(60)
 	require.Len(t, rep.Devices, 3)
 	want(t, 0.5, rep, first, "nvidia.gpu.sm.utilization")

@@ -62,12 +62,12 @@ var Catalog = []Mapping{
 
 	m(1091, "hw.gpu.io", ClassProfiling, attr(AttrDirection, "transmit"), attr(AttrLink, "pcie")),
 	m(1092, "hw.gpu.io", ClassProfiling, attr(AttrDirection, "receive"), attr(AttrLink, "pcie")),
-	m(1009, "hw.gpu.io", ClassProfiling, rate, rank(1), attr(AttrDirection, "transmit"), attr(AttrLink, "pcie")),
-	m(1010, "hw.gpu.io", ClassProfiling, rate, rank(1), attr(AttrDirection, "receive"), attr(AttrLink, "pcie")),
+	m(1009, "hw.gpu.io", ClassProfiling, rate, second, attr(AttrDirection, "transmit"), attr(AttrLink, "pcie")),
+	m(1010, "hw.gpu.io", ClassProfiling, rate, second, attr(AttrDirection, "receive"), attr(AttrLink, "pcie")),
 	m(1201, "hw.gpu.io", ClassCore, attr(AttrDirection, "transmit"), attr(AttrLink, "nvlink")),
 	m(1203, "hw.gpu.io", ClassCore, attr(AttrDirection, "receive"), attr(AttrLink, "nvlink")),
-	m(1011, "hw.gpu.io", ClassProfiling, rate, rank(1), attr(AttrDirection, "transmit"), attr(AttrLink, "nvlink")),
-	m(1012, "hw.gpu.io", ClassProfiling, rate, rank(1), attr(AttrDirection, "receive"), attr(AttrLink, "nvlink")),
+	m(1011, "hw.gpu.io", ClassProfiling, rate, second, attr(AttrDirection, "transmit"), attr(AttrLink, "nvlink")),
+	m(1012, "hw.gpu.io", ClassProfiling, rate, second, attr(AttrDirection, "receive"), attr(AttrLink, "nvlink")),
 	m(1076, "hw.gpu.io", ClassProfiling, rate, attr(AttrDirection, "transmit"), attr(AttrLink, "c2c")),
 	m(1078, "hw.gpu.io", ClassProfiling, rate, attr(AttrDirection, "receive"), attr(AttrLink, "c2c")),
 
@@ -80,9 +80,9 @@ var Catalog = []Mapping{
 	m(100, "nvidia.gpu.clock.frequency", ClassCore, scale(1e6), attr(AttrClock, "sm")),
 	m(101, "nvidia.gpu.clock.frequency", ClassCore, scale(1e6), attr(AttrClock, "memory")),
 	m(102, "nvidia.gpu.clock.frequency", ClassCore, scale(1e6), attr(AttrClock, "video")),
-	m(1603, "nvidia.gpu.clock.frequency", ClassCore, rank(1), attr(AttrClock, "sm")),
-	m(1604, "nvidia.gpu.clock.frequency", ClassCore, rank(1), attr(AttrClock, "memory")),
-	m(1605, "nvidia.gpu.clock.frequency", ClassCore, rank(1), attr(AttrClock, "video")),
+	m(1603, "nvidia.gpu.clock.frequency", ClassCore, second, attr(AttrClock, "sm")),
+	m(1604, "nvidia.gpu.clock.frequency", ClassCore, second, attr(AttrClock, "memory")),
+	m(1605, "nvidia.gpu.clock.frequency", ClassCore, second, attr(AttrClock, "video")),
 	m(113, "nvidia.gpu.clock.limit", ClassSlow, scale(1e6), attr(AttrClock, "sm")),
 	m(114, "nvidia.gpu.clock.limit", ClassSlow, scale(1e6), attr(AttrClock, "memory")),
 	m(112, "nvidia.gpu.clock.event.active", ClassCore, bits),
@@ -101,17 +101,17 @@ var Catalog = []Mapping{
 	m(247, "nvidia.gpu.violation.duration", ClassCore, scale(1e-9), attr(AttrReason, "base_clocks")),
 
 	m(155, "hw.power", ClassCore),
-	m(157, "hw.power", ClassCore, rank(1)),
+	m(157, "hw.power", ClassCore, second),
 	m(164, "nvidia.gpu.power.limit", ClassSlow),
-	m(160, "nvidia.gpu.power.limit", ClassSlow, rank(1)),
+	m(160, "nvidia.gpu.power.limit", ClassSlow, second),
 	m(156, "hw.energy", ClassCore, scale(1e-3)),
-	m(1611, "hw.energy", ClassCore, rank(1)),
+	m(1611, "hw.energy", ClassCore, second),
 	m(150, "hw.temperature", ClassCore, attr(AttrSensor, "gpu")),
 	m(140, "hw.temperature", ClassCore, attr(AttrSensor, "memory")),
 	m(158, "hw.temperature.limit", ClassSlow, attr(AttrSensor, "gpu"), attr(AttrLimitType, "high.degraded")),
 	m(159, "hw.temperature.limit", ClassSlow, attr(AttrSensor, "gpu"), attr(AttrLimitType, "high.critical")),
 	m(191, "hw.fan.speed_ratio", ClassSlow, scale(0.01)),
-	m(1612, "hw.fan.speed_ratio", ClassSlow, rank(1)),
+	m(1612, "hw.fan.speed_ratio", ClassSlow, second),
 
 	m(310, "hw.errors", ClassSlow, attr(AttrErrorType, "corrected")),
 	m(311, "hw.errors", ClassSlow, attr(AttrErrorType, "uncorrected")),
@@ -133,9 +133,9 @@ var Catalog = []Mapping{
 	m(409, "nvidia.gpu.nvlink.errors", ClassSlow, attr(AttrErrorType, "crc_flit")),
 	m(419, "nvidia.gpu.nvlink.errors", ClassSlow, attr(AttrErrorType, "crc_data")),
 	m(429, "nvidia.gpu.nvlink.errors", ClassSlow, attr(AttrErrorType, "replay")),
-	m(499, "nvidia.gpu.nvlink.errors", ClassSlow, rank(1), attr(AttrErrorType, "replay")),
+	m(499, "nvidia.gpu.nvlink.errors", ClassSlow, second, attr(AttrErrorType, "replay")),
 	m(439, "nvidia.gpu.nvlink.errors", ClassSlow, attr(AttrErrorType, "recovery")),
-	m(498, "nvidia.gpu.nvlink.errors", ClassSlow, rank(1), attr(AttrErrorType, "recovery")),
+	m(498, "nvidia.gpu.nvlink.errors", ClassSlow, second, attr(AttrErrorType, "recovery")),
 	m(1508, "nvidia.gpu.nvlink.link.up", ClassLink, up),
 	m(202, "nvidia.gpu.pcie.replays", ClassSlow),
 	m(1501, "nvidia.gpu.pcie.errors", ClassSlow, attr(AttrErrorType, "corrected")),
@@ -153,14 +153,21 @@ var Bits = []struct {
 	Mask   int64
 	Reason string
 }{
-	{0x1, "idle"}, {0x2, "clocks_setting"}, {0x4, "sw_power_cap"}, {0x8, "hw_slowdown"}, {0x10, "sync_boost"},
-	{0x20, "sw_thermal"}, {0x40, "hw_thermal"}, {0x80, "hw_power_brake"}, {0x100, "display"},
+	{0x1, "idle"},
+	{0x2, "clocks_setting"},
+	{0x4, "sw_power_cap"},
+	{0x8, "hw_slowdown"},
+	{0x10, "sync_boost"},
+	{0x20, "sw_thermal"},
+	{0x40, "hw_thermal"},
+	{0x80, "hw_power_brake"},
+	{0x100, "display"},
 }
 
 func m(f Field, metric string, c Class, opts ...func(*Mapping)) Mapping {
 	out := Mapping{Field: f, Metric: metricByName[metric], Class: c, Scale: 1}
 	if out.Metric == nil {
-		panic("catalogue names an unknown metric: " + metric)
+		panic("catalogue names an unknown metric: " + metric) //nolint:forbidigo // a slip in the tables of this package; every start and every test would say so
 	}
 	for _, o := range opts {
 		o(&out)
@@ -169,7 +176,7 @@ func m(f Field, metric string, c Class, opts ...func(*Mapping)) Mapping {
 }
 
 func scale(s float64) func(*Mapping) { return func(m *Mapping) { m.Scale = s } }
-func rank(r uint8) func(*Mapping)    { return func(m *Mapping) { m.Rank = r } }
+func second(m *Mapping)              { m.Rank = 1 }
 func mig(m *Mapping)                 { m.MIG = true }
 func rate(m *Mapping)                { m.How = HowRate }
 func bits(m *Mapping)                { m.How = HowBits }

@@ -33,7 +33,7 @@ var names = sync.OnceValues(func() (map[string]Field, map[Field]string) {
 		words := strings.Fields(line)
 		id, err := strconv.ParseUint(words[0], 10, 16)
 		if err != nil {
-			panic("fieldnames.txt: " + line)
+			panic("fieldnames.txt: " + line) //nolint:forbidigo // the file is compiled in; every start and every test would say so
 		}
 		byID[Field(id)] = words[1]
 		for _, w := range words[1:] {

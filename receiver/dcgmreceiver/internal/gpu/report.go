@@ -28,7 +28,7 @@ func (t *Tracker) report(out *Report, dev *DeviceReport, tr *tracked, dr *Device
 	tallies, s := t.tallyUp(out, tr, dr, r)
 	ev := &evidence{state: dr.State, health: dr.Health, healthKnown: dr.HealthKnown}
 	t.fieldPoints(dev, tr, tallies, s, ev, r)
-	t.statusPoints(dev, tr, dr, ev, r)
+	t.statusPoints(dev, tr, dr, ev)
 	if dr.State != StateLost {
 		t.doubtPoints(dev, tr, s, r)
 		t.agePoint(dev, tallies, r)
@@ -249,7 +249,7 @@ func scaled(m *Mapping, v Value) Value {
 	return Int(int64(math.Round(v.Float() * m.Scale)))
 }
 
-func (t *Tracker) statusPoints(dev *DeviceReport, tr *tracked, dr *DeviceReading, ev *evidence, r *Reading) {
+func (t *Tracker) statusPoints(dev *DeviceReport, tr *tracked, dr *DeviceReading, ev *evidence) {
 	if state := ev.status(); state != "" && t.plan.On(MetricStatus) {
 		for _, one := range HWStates {
 			on := int64(0)

@@ -45,7 +45,8 @@ func TestCheckKnowsEverySentinelOfTheValuesOwnType(t *testing.T) {
 
 func TestCleanString(t *testing.T) {
 	for in, want := range map[string]Reason{
-		"GPU-1": ReasonOK, " 570.86 ": ReasonOK, "": ReasonBlank, "<<<NULL>>>": ReasonBlank,
+		"GPU-1": ReasonOK, " 570.86 ": ReasonOK, //nolint:gocritic // the blanks are what is cut
+		"": ReasonBlank, "<<<NULL>>>": ReasonBlank,
 		"<<<NOT_FOUND>>>": ReasonNotFound, "<<<NOT_SUPPORTED>>>": ReasonNotSupported, "<<<NOT_PERMISSIONED>>>": ReasonNoPermission,
 	} {
 		s, why := CleanString(in)

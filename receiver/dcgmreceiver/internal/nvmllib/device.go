@@ -35,7 +35,7 @@ func discover(l *library, known map[int]gpu.Device) ([]*device, error) {
 			Index: i, Minor: gpu.None, Instance: gpu.None, Driver: driver,
 		}}
 		if ret == nvml.SUCCESS {
-			d.lost = identify(l, d) == nvml.ERROR_GPU_IS_LOST
+			d.lost = identify(d) == nvml.ERROR_GPU_IS_LOST
 		} else if !d.lost {
 			continue // no permission, e.g. a GPU of another container
 		}
@@ -56,7 +56,7 @@ func discover(l *library, known map[int]gpu.Device) ([]*device, error) {
 	return out, nil
 }
 
-func identify(l *library, d *device) nvml.Return {
+func identify(d *device) nvml.Return {
 	uuid, ret := d.handle.GetUUID()
 	if ret != nvml.SUCCESS {
 		return ret

@@ -92,14 +92,34 @@ var values = []struct {
 	all   bool // of all NVLink links: scope UINT_MAX
 }{
 	{field: 140, id: 82},
-	{field: 390, id: 29}, {field: 391, id: 30}, {field: 392, id: 31},
-	{field: 394, id: 142}, {field: 393, id: 143}, {field: 396, id: 144}, {field: 395, id: 145},
-	{field: 409, id: 38}, {field: 419, id: 45}, {field: 429, id: 52}, {field: 439, id: 59},
-	{field: 240, id: 74}, {field: 241, id: 75}, {field: 242, id: 76}, {field: 243, id: 77},
-	{field: 244, id: 78}, {field: 245, id: 79}, {field: 246, id: 80}, {field: 247, id: 81},
-	{field: 1420, id: 74}, {field: 1421, id: 76}, {field: 1422, id: 269}, {field: 1423, id: 270}, {field: 1424, id: 271},
-	{field: 1501, id: 173}, {field: 1523, id: 230},
-	{field: 1201, id: 202, all: true}, {field: 1203, id: 204, all: true}, // NVLink 5
+	{field: 390, id: 29},
+	{field: 391, id: 30},
+	{field: 392, id: 31},
+	{field: 394, id: 142},
+	{field: 393, id: 143},
+	{field: 396, id: 144},
+	{field: 395, id: 145},
+	{field: 409, id: 38},
+	{field: 419, id: 45},
+	{field: 429, id: 52},
+	{field: 439, id: 59},
+	{field: 240, id: 74},
+	{field: 241, id: 75},
+	{field: 242, id: 76},
+	{field: 243, id: 77},
+	{field: 244, id: 78},
+	{field: 245, id: 79},
+	{field: 246, id: 80},
+	{field: 247, id: 81},
+	{field: 1420, id: 74},
+	{field: 1421, id: 76},
+	{field: 1422, id: 269},
+	{field: 1423, id: 270},
+	{field: 1424, id: 271},
+	{field: 1501, id: 173},
+	{field: 1523, id: 230},
+	{field: 1201, id: 202, all: true},
+	{field: 1203, id: 204, all: true}, // NVLink 5
 }
 
 func one(u uint32) []gpu.Value { return []gpu.Value{gpu.Int(int64(u))} }

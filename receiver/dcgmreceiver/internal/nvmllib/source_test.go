@@ -129,8 +129,10 @@ func TestTwoGPUs(t *testing.T) {
 	r.open()
 	rep := r.step(10)
 	require.Len(t, rep.Devices, 2)
-	assert.Equal(t, gpu.Device{ID: busy, UUID: busy, Index: 0, Minor: 0, Instance: gpu.None, Name: "nvidia0", Model: "NVIDIA H100 80GB HBM3",
-		Serial: "1651423000000", Driver: "580.65.06", BusID: "00000000:1A:00.0"}, *rep.Devices[0].Device)
+	assert.Equal(t, gpu.Device{
+		ID: busy, UUID: busy, Index: 0, Minor: 0, Instance: gpu.None, Name: "nvidia0", Model: "NVIDIA H100 80GB HBM3",
+		Serial: "1651423000000", Driver: "580.65.06", BusID: "00000000:1A:00.0",
+	}, *rep.Devices[0].Device)
 	want(t, 0.97, rep, busy, "hw.gpu.utilization", gpu.AttrTask, "general")
 	want(t, 73728*1048576, rep, busy, "hw.gpu.memory.usage")
 	want(t, 612.5, rep, busy, "hw.power")

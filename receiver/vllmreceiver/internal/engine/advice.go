@@ -138,26 +138,34 @@ func cachedTokens(p *page.Page, o Owner, v Version, has func(string) bool) (Advi
 		}
 	}
 	if v.Before("0.16") && !has("prompt_tokens_cached_total") {
-		return Advice{Code: AdviceCached, Text: "this version does not count cached prompt tokens; the prefix-cache counters are the nearest it has",
-			Flag: "upgrade to 0.16 or later; --enable-prompt-tokens-details for usage.prompt_tokens_details in answers"}, true
+		return Advice{
+			Code: AdviceCached, Text: "this version does not count cached prompt tokens; the prefix-cache counters are the nearest it has",
+			Flag: "upgrade to 0.16 or later; --enable-prompt-tokens-details for usage.prompt_tokens_details in answers",
+		}, true
 	}
 	return Advice{}, false
 }
 
 // Split is the advice for answers that come from different processes in turn.
 func Split() Advice {
-	return Advice{Code: AdviceSplit, Warn: true, Text: "scrapes are answered by different processes in turn, so counters jump back and forth and no rate is right",
-		Flag: "let the API servers share their counters (" + multiprocVariable + " on one writable directory), or scrape each on a port of its own"}
+	return Advice{
+		Code: AdviceSplit, Warn: true, Text: "scrapes are answered by different processes in turn, so counters jump back and forth and no rate is right",
+		Flag: "let the API servers share their counters (" + multiprocVariable + " on one writable directory), or scrape each on a port of its own",
+	}
 }
 
 // NoPage is the advice for a server that answers without such a page.
 func NoPage(path string) Advice {
-	return Advice{Code: AdviceNoPage, Warn: true, Text: "the server answers but serves no metrics at " + path,
-		Flag: "SGLang: --enable-metrics; llama.cpp: --metrics; TensorRT-LLM: scrape /prometheus/metrics"}
+	return Advice{
+		Code: AdviceNoPage, Warn: true, Text: "the server answers but serves no metrics at " + path,
+		Flag: "SGLang: --enable-metrics; llama.cpp: --metrics; TensorRT-LLM: scrape /prometheus/metrics",
+	}
 }
 
 // Unknown is the advice for families that no table names: names have moved, or a new release has new ones.
 func Unknown(count int, names []string) Advice {
-	return Advice{Code: AdviceUnknown, Text: strconv.Itoa(count) + " families are not known to this version: " + strings.Join(names, ", "),
-		Flag: "raw: true passes them through until a release maps them"}
+	return Advice{
+		Code: AdviceUnknown, Text: strconv.Itoa(count) + " families are not known to this version: " + strings.Join(names, ", "),
+		Flag: "raw: true passes them through until a release maps them",
+	}
 }

@@ -3,7 +3,6 @@ package engine
 import (
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -58,8 +57,10 @@ func TestAdvice(t *testing.T) {
 	}{
 		{"a V1 engine that cannot trace yet", v1 + "vllm:gpu_prefix_cache_queries_total 0\n", map[string]string{AdviceTracingOff: "upgrade to 0.10.2", AdviceCached: "0.16"}},
 		{"statistics off", "# TYPE vllm:num_requests_running gauge\npython_info 1\n", map[string]string{AdviceStats: "--disable-log-stats"}},
-		{"block metrics on", v1 + "vllm:engine_sleep_state{engine=\"0\"} 0\nvllm:request_time_per_output_token_seconds_count 0\n" + hist("vllm:kv_block_lifetime_seconds", 1, 1),
-			map[string]string{AdviceTracing: "--otlp", AdviceCached: "0.16"}},
+		{
+			"block metrics on", v1 + "vllm:engine_sleep_state{engine=\"0\"} 0\nvllm:request_time_per_output_token_seconds_count 0\n" + hist("vllm:kv_block_lifetime_seconds", 1, 1),
+			map[string]string{AdviceTracing: "--otlp", AdviceCached: "0.16"},
+		},
 		{"estimates on", v1 + "vllm:estimated_flops_per_gpu_total 5\nvllm:generation_tokens_total 1\n" + hist("vllm:kv_block_lifetime_seconds", 1, 1), map[string]string{AdviceTracing: "--otlp"}},
 		{"estimates at 0 before the first token say nothing", v1 + "vllm:estimated_flops_per_gpu_total 0\nvllm:generation_tokens_total 0\n" + hist("vllm:kv_block_lifetime_seconds", 1, 1), map[string]string{AdviceTracing: "--otlp"}},
 	}
@@ -73,7 +74,7 @@ func checkAdvice(t *testing.T, want map[string]string, got map[string]Advice) {
 	for code, flag := range want {
 		a, ok := got[code]
 		if assert.True(t, ok, "no advice %s", code) {
-			assert.True(t, strings.Contains(a.Flag, flag), "%s: %s", code, a.Flag)
+			assert.Contains(t, a.Flag, flag, code)
 			assert.NotEmpty(t, a.Text)
 		}
 	}

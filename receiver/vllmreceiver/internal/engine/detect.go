@@ -121,8 +121,15 @@ func detect(p *page.Page, names []string) Owner {
 
 // foreign pages are near engines and often scraped by mistake.
 var foreign = []struct{ prefix, name string }{
-	{"vllm_router_", "vllm-router"}, {"smg_", "SGLang model gateway"}, {"sgl_router_", "sglang-router"}, {"litellm_", "LiteLLM"},
-	{"DCGM_FI_", "dcgm-exporter"}, {"llm_d_", "llm-d"}, {"inference_pool_", "llm-d endpoint picker"}, {"envoy_", "Envoy"}, {"node_", "node exporter"},
+	{"vllm_router_", "vllm-router"},
+	{"smg_", "SGLang model gateway"},
+	{"sgl_router_", "sglang-router"},
+	{"litellm_", "LiteLLM"},
+	{"DCGM_FI_", "dcgm-exporter"},
+	{"llm_d_", "llm-d"},
+	{"inference_pool_", "llm-d endpoint picker"},
+	{"envoy_", "Envoy"},
+	{"node_", "node exporter"},
 }
 
 var prefixes = []string{

@@ -12,8 +12,10 @@ func dynamoFrontendTable() *Table {
 		Rules: []Rule{
 			{Metric: ActiveSequences, From: []Source{{Terms: []Term{{Family: f("inflight_requests")}, {Family: f("queued_requests"), Scale: -1}}}}},
 			{Metric: QueueRequests, From: family(f("queued_requests"))},
-			{Metric: KVCacheCapacity, From: []Source{{Func: dynamoCapacity, Reads: []string{f("model_total_kv_blocks"), f("model_kv_cache_block_size")},
-				Doc: "`dynamo_frontend_model_total_kv_blocks` × `dynamo_frontend_model_kv_cache_block_size`"}}},
+			{Metric: KVCacheCapacity, From: []Source{{
+				Func: dynamoCapacity, Reads: []string{f("model_total_kv_blocks"), f("model_kv_cache_block_size")},
+				Doc: "`dynamo_frontend_model_total_kv_blocks` × `dynamo_frontend_model_kv_cache_block_size`",
+			}}},
 			{Metric: InputTokens, From: []Source{one(Term{Family: f("input_sequence_tokens"), Part: PartSum})}},
 			{Metric: InputCached, From: []Source{one(Term{Family: f("cached_tokens"), Part: PartSum})}},
 			{Metric: OutputTokens, From: []Source{one(Term{Family: f("output_tokens")}), one(Term{Family: f("output_sequence_tokens"), Part: PartSum})}},

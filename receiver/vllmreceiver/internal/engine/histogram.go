@@ -101,7 +101,7 @@ func (f *seriesSet) render(s *page.Sample) []byte {
 }
 
 // histogram reads a histogram family, or two counters as one without buckets, and merges its series.
-func (v *view) histogram(m *Metric, t *Term, constant []Attr) []Point {
+func (v *view) histogram(t *Term, constant []Attr) []Point {
 	scale, ok := v.scale(t)
 	if !ok {
 		return nil

@@ -73,10 +73,14 @@ func TestUnitsAndRanges(t *testing.T) {
 		{"a ratio of 57 is no ratio", "vllm:kv_cache_usage_perc 57\n", nil},
 		{"a negative counter is no counter", "vllm:spec_decode_num_draft_tokens_total -3\n", nil},
 		{"a gauge that is not a number is absent", "vllm:num_requests_running NaN\n", nil},
-		{"microseconds become seconds", "nv_inference_request_success{model=\"m\"} 2\nnv_inference_request_duration_us{model=\"m\"} 1500000\n",
-			[]string{"requests{model=m} 2", "request.duration{model=m} n=2 sum=1.5 [] []"}},
-		{"milliseconds become seconds, bounds too", "nv_inference_request_success 1\n" + hist("nv_inference_first_response_histogram_ms", 1, 500),
-			[]string{"requests{} 1", "time_to_first_token{} n=1 sum=0.5 [0.001] [1 0]"}},
+		{
+			"microseconds become seconds", "nv_inference_request_success{model=\"m\"} 2\nnv_inference_request_duration_us{model=\"m\"} 1500000\n",
+			[]string{"requests{model=m} 2", "request.duration{model=m} n=2 sum=1.5 [] []"},
+		},
+		{
+			"milliseconds become seconds, bounds too", "nv_inference_request_success 1\n" + hist("nv_inference_first_response_histogram_ms", 1, 500),
+			[]string{"requests{} 1", "time_to_first_token{} n=1 sum=0.5 [0.001] [1 0]"},
+		},
 		{"an info label of None is absent", `vllm:cache_config_info{block_size="16",num_gpu_blocks="None",kv_cache_size_tokens="None"} 1` + "\n", nil},
 		{"a capacity in tokens beats blocks", `vllm:cache_config_info{block_size="16",num_gpu_blocks="10",kv_cache_size_tokens="999"} 1` + "\n", []string{"kv_cache.capacity{} 999"}},
 		{"estimates that are all 0 are off", "vllm:estimated_flops_per_gpu_total 0\nvllm:estimated_read_bytes_per_gpu_total 5\n", []string{"memory.read{} 5"}},
@@ -109,8 +113,10 @@ sglang:num_running_reqs{priority="2",tp_rank="0"} 5
 		{"streaming and other requests are one counter", "sglang:prompt_tokens_total{is_streaming=\"true\"} 3\nsglang:prompt_tokens_total{is_streaming=\"false\"} 5\n", []string{"input_tokens{} 8"}},
 		{"of several processes one has the gauge; what the others print is not added to it", "vllm:num_requests_running{pid=\"1\"} 0\nvllm:num_requests_running{pid=\"2\"} 4\nvllm:num_requests_running{pid=\"3\"} 4\n", []string{"active_sequences{} 4"}},
 		{"ranks of vLLM are kept apart", "vllm:num_requests_running{engine=\"0\"} 1\nvllm:num_requests_running{engine=\"1\"} 2\n", []string{"active_sequences{rank=0} 1", "active_sequences{rank=1} 2"}},
-		{"replicas under Ray are kept apart", "ray_vllm_num_requests_running{ReplicaId=\"a\",WorkerId=\"x\"} 1\nray_vllm_num_requests_running{ReplicaId=\"b\",WorkerId=\"y\"} 2\n",
-			[]string{"active_sequences{replica=a} 1", "active_sequences{replica=b} 2"}},
+		{
+			"replicas under Ray are kept apart", "ray_vllm_num_requests_running{ReplicaId=\"a\",WorkerId=\"x\"} 1\nray_vllm_num_requests_running{ReplicaId=\"b\",WorkerId=\"y\"} 2\n",
+			[]string{"active_sequences{replica=a} 1", "active_sequences{replica=b} 2"},
+		},
 		{"labels without a bound are merged away", "vllm:prompt_tokens_total{request_id=\"r1\",user=\"u\"} 1\nvllm:prompt_tokens_total{request_id=\"r2\",user=\"v\"} 2\n", []string{"input_tokens{} 3"}},
 	}
 	for _, tt := range tests {
@@ -202,30 +208,44 @@ vllm:lora_requests_info{max_lora="4",running_lora_adapters="a,b",waiting_lora_ad
 vllm:lora_requests_info{max_lora="4",running_lora_adapters="a",waiting_lora_adapters=""} 1.8e9
 `, []string{"lora.running{} 1", "lora.waiting{} 0"}},
 		{"without LoRA there is no figure", "vllm:lora_requests_info{max_lora=\"0\",running_lora_adapters=\"\",waiting_lora_adapters=\"\"} 1.8e9\n", nil},
-		{"awake is the absence of sleep", "vllm:engine_sleep_state{sleep_state=\"awake\"} 0\nvllm:engine_sleep_state{sleep_state=\"weights_offloaded\"} 1\nvllm:engine_sleep_state{sleep_state=\"discard_all\"} 0\n",
-			[]string{"sleeping{sleep_level=1} 1", "sleeping{sleep_level=2} 0"}},
-		{"a family without a model takes the page's only one", "vllm:prompt_tokens_total{model_name=\"m\"} 1\nvllm:cache_config_info{kv_cache_size_tokens=\"9\",engine=\"0\"} 1\n",
-			[]string{"kv_cache.capacity{model=m,rank=0} 9", "input_tokens{model=m} 1"}},
-		{"with two models it takes none", "vllm:prompt_tokens_total{model_name=\"m\"} 1\nvllm:prompt_tokens_total{model_name=\"n\"} 2\nvllm:cache_config_info{kv_cache_size_tokens=\"9\"} 1\n",
-			[]string{"kv_cache.capacity{} 9", "input_tokens{model=m} 1", "input_tokens{model=n} 2"}},
+		{
+			"awake is the absence of sleep", "vllm:engine_sleep_state{sleep_state=\"awake\"} 0\nvllm:engine_sleep_state{sleep_state=\"weights_offloaded\"} 1\nvllm:engine_sleep_state{sleep_state=\"discard_all\"} 0\n",
+			[]string{"sleeping{sleep_level=1} 1", "sleeping{sleep_level=2} 0"},
+		},
+		{
+			"a family without a model takes the page's only one", "vllm:prompt_tokens_total{model_name=\"m\"} 1\nvllm:cache_config_info{kv_cache_size_tokens=\"9\",engine=\"0\"} 1\n",
+			[]string{"kv_cache.capacity{model=m,rank=0} 9", "input_tokens{model=m} 1"},
+		},
+		{
+			"with two models it takes none", "vllm:prompt_tokens_total{model_name=\"m\"} 1\nvllm:prompt_tokens_total{model_name=\"n\"} 2\nvllm:cache_config_info{kv_cache_size_tokens=\"9\"} 1\n",
+			[]string{"kv_cache.capacity{} 9", "input_tokens{model=m} 1", "input_tokens{model=n} 2"},
+		},
 		{"routes are a closed set and probes no requests", `vllm:prompt_tokens_total 1
 http_requests_total{handler="/v1/completions",status="2xx"} 1
 http_requests_total{handler="/v1/whatever/42",status="4xx"} 2
 http_requests_total{handler="/v1/whatever/43",status="4xx"} 3
 http_requests_total{handler="/metrics",status="2xx"} 99
 `, []string{"input_tokens{} 1", "http.requests{status_code=2xx,route=/v1/completions} 1", "http.requests{status_code=4xx,route=other} 5"}},
-		{"codes become classes", "sglang:http_responses_total{endpoint=\"/generate\",status_code=\"404\"} 1\nsglang:http_responses_total{endpoint=\"/generate\",status_code=\"400\"} 2\n",
-			[]string{"http.requests{status_code=4xx,route=/generate} 3"}},
+		{
+			"codes become classes", "sglang:http_responses_total{endpoint=\"/generate\",status_code=\"404\"} 1\nsglang:http_responses_total{endpoint=\"/generate\",status_code=\"400\"} 2\n",
+			[]string{"http.requests{status_code=4xx,route=/generate} 3"},
+		},
 		{"the simulator's finish reason", "vllm:request_success_total{finish_reason=\"stop\"} 1\n", []string{"requests{finish_reason=stop} 1"}},
 		{"running in Dynamo is in flight less queued", "dynamo_frontend_inflight_requests{model=\"m\"} 12\ndynamo_frontend_queued_requests{model=\"m\"} 8\n", []string{"active_sequences{model=m} 4", "queue.requests{model=m} 8"}},
 		{"and never negative, though the two are not read at once", "dynamo_frontend_inflight_requests 1\ndynamo_frontend_queued_requests 2\n", []string{"active_sequences{} 0", "queue.requests{} 2"}},
 		{"cached prompt tokens are prompt tokens in llama.cpp", "llamacpp:prompt_tokens_total 775\nllamacpp:prompt_tokens_cached_total 104\n", []string{"input_tokens{} 879", "input_tokens.cached{} 104"}},
-		{"Triton's failures by reason", "nv_inference_request_failure{model=\"m\",reason=\"CANCELED\"} 1\nnv_inference_request_failure{model=\"m\",reason=\"REJECTED\"} 2\nnv_inference_request_failure{model=\"m\",reason=\"OTHER\"} 3\nnv_inference_request_failure{model=\"m\",reason=\"BACKEND\"} 4\n",
-			[]string{"requests{model=m,finish_reason=abort} 1", "requests{model=m,finish_reason=error} 7", "requests.rejected{model=m,reason=rejected} 2"}},
-		{"one family, many meanings", "nv_trt_llm_request_metrics{request_type=\"waiting\"} 3\nnv_trt_llm_request_metrics{request_type=\"max\"} 512\nnv_trt_llm_request_metrics{request_type=\"scheduled\"} 5\n",
-			[]string{"active_sequences{} 5", "queue.requests{} 3"}},
-		{"TGI's refused requests are not finished ones", "tgi_request_failure{err=\"overloaded\"} 1\ntgi_request_failure{err=\"generation\"} 2\n",
-			[]string{"requests{finish_reason=error} 2", "requests.rejected{reason=overloaded} 1"}},
+		{
+			"Triton's failures by reason", "nv_inference_request_failure{model=\"m\",reason=\"CANCELED\"} 1\nnv_inference_request_failure{model=\"m\",reason=\"REJECTED\"} 2\nnv_inference_request_failure{model=\"m\",reason=\"OTHER\"} 3\nnv_inference_request_failure{model=\"m\",reason=\"BACKEND\"} 4\n",
+			[]string{"requests{model=m,finish_reason=abort} 1", "requests{model=m,finish_reason=error} 7", "requests.rejected{model=m,reason=rejected} 2"},
+		},
+		{
+			"one family, many meanings", "nv_trt_llm_request_metrics{request_type=\"waiting\"} 3\nnv_trt_llm_request_metrics{request_type=\"max\"} 512\nnv_trt_llm_request_metrics{request_type=\"scheduled\"} 5\n",
+			[]string{"active_sequences{} 5", "queue.requests{} 3"},
+		},
+		{
+			"TGI's refused requests are not finished ones", "tgi_request_failure{err=\"overloaded\"} 1\ntgi_request_failure{err=\"generation\"} 2\n",
+			[]string{"requests{finish_reason=error} 2", "requests.rejected{reason=overloaded} 1"},
+		},
 		{"TGI's tokens are sums of histograms", hist("tgi_request_input_length", 2, 30), []string{"input_tokens{} 30", "request.input_tokens{} n=2 sum=30 [1] [2 0]"}},
 		{"LMDeploy has vLLM's names", "lmdeploy:gpu_cache_usage_perc{engine=\"1\"} 0.5\n", []string{"kv_cache.usage{rank=1} 0.5"}},
 		{"a router sums up the servers behind it", "vllm:num_requests_running{server=\"http://a\"} 1\nvllm:num_requests_running{server=\"http://b\"} 2\n", []string{"active_sequences{} 3"}},

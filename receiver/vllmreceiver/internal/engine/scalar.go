@@ -97,7 +97,7 @@ func (v *view) copyOf(s *page.Sample) uint64 {
 // value adds up the terms. Only groups that the first term has are returned; a group that a later term lacks counts as zero there.
 func (v *view) terms(m *Metric, terms []Term, constant []Attr) []Point {
 	if m.Kind == Histogram {
-		return v.histogram(m, &terms[0], constant)
+		return v.histogram(&terms[0], constant)
 	}
 	var out []Point
 	for i := range terms {

@@ -29,8 +29,10 @@ func sglangTable() *Table {
 			{Metric: ActiveSequences, From: family("sglang:num_running_reqs")},
 			{Metric: KVCacheUsage, From: largest("sglang:token_usage")},
 			{Metric: KVCacheCapacity, From: family("sglang:max_total_num_tokens")},
-			{Metric: PrefixQueries, Const: []Attr{{AttrCache, "local"}}, From: []Source{{Func: onlyWith("sglang:cached_tokens_total", "sglang:prompt_tokens"),
-				Reads: []string{"sglang:cached_tokens", "sglang:prompt_tokens"}, Doc: "`sglang:prompt_tokens`, once `sglang:cached_tokens` is there"}}},
+			{Metric: PrefixQueries, Const: []Attr{{AttrCache, "local"}}, From: []Source{{
+				Func:  onlyWith("sglang:cached_tokens_total", "sglang:prompt_tokens"),
+				Reads: []string{"sglang:cached_tokens", "sglang:prompt_tokens"}, Doc: "`sglang:prompt_tokens`, once `sglang:cached_tokens` is there",
+			}}},
 			{Metric: PrefixHits, Const: []Attr{{AttrCache, "local"}}, From: family("sglang:cached_tokens")},
 			{Metric: Preemptions, From: family("sglang:num_retracted_requests")},
 			{Metric: InputTokens, From: family("sglang:prompt_tokens")},
@@ -55,7 +57,8 @@ func sglangTable() *Table {
 			{Metric: ReqPreemptions, From: family("sglang:num_retractions")},
 			{Metric: KVTransferFailed, From: family("sglang:num_transfer_failed_reqs")},
 			{Metric: HTTPRequests, From: []Source{one(Term{Family: "sglang:http_responses", Keep: []Keep{
-				{Label: "endpoint", Attr: AttrRoute, Map: route}, {Label: "status_code", Attr: AttrStatusCode, Map: statusClass}}})}},
+				{Label: "endpoint", Attr: AttrRoute, Map: route}, {Label: "status_code", Attr: AttrStatusCode, Map: statusClass},
+			}})}},
 		},
 		Ignored: []string{
 			// averages over a window of the engine's own choice, and rates of the last batch

@@ -15,8 +15,10 @@ func tritonRules() []Rule {
 	return []Rule{
 		{Metric: Requests, From: family("nv_inference_request_success")},
 		{Metric: Requests, From: failed(tritonFailure)},
-		{Metric: RequestsRejected, Const: []Attr{{AttrReason, "rejected"}},
-			From: []Source{one(Term{Family: "nv_inference_request_failure", Where: []Attr{{"reason", "REJECTED"}}})}},
+		{
+			Metric: RequestsRejected, Const: []Attr{{AttrReason, "rejected"}},
+			From: []Source{one(Term{Family: "nv_inference_request_failure", Where: []Attr{{"reason", "REJECTED"}}})},
+		},
 		{Metric: RequestDuration, From: us("nv_inference_request_duration_us")},
 		{Metric: QueueDuration, From: us("nv_inference_queue_duration_us")},
 		{Metric: TimeToFirstToken, From: []Source{one(Term{Family: "nv_inference_first_response_histogram_ms", Scale: 1e-3})}},
@@ -67,15 +69,22 @@ func tritonTRTLLMTable() *Table {
 			{Metric: ActiveSequences, From: []Source{request("active"), request("scheduled")}},
 			{Metric: QueueRequests, From: []Source{request("waiting"), one(Term{Family: "nv_inference_pending_request_count"})}},
 			{Metric: KVCacheUsage, From: []Source{
-				{Func: twoOf(blocks, "kv_cache_block_type", "used", "max", func(a, b float64) float64 { return a / b }),
-					Reads: []string{blocks}, Doc: "`" + blocks + "`: `used` ÷ `max`"},
+				{
+					Func:  twoOf(blocks, "kv_cache_block_type", "used", "max", func(a, b float64) float64 { return a / b }),
+					Reads: []string{blocks}, Doc: "`" + blocks + "`: `used` ÷ `max`",
+				},
 				one(Term{Family: blocks, Where: []Attr{{"kv_cache_block_type", "fraction"}}, Max: true}),
 			}},
 			{Metric: KVCacheCapacity, From: []Source{
-				{Func: twoOf(blocks, "kv_cache_block_type", "max", "tokens_per", func(a, b float64) float64 { return a * b }),
-					Reads: []string{blocks}, Doc: "`" + blocks + "`: `max` × `tokens_per`"}}},
-			{Metric: KVTransferTime, From: []Source{{Func: tritonTransfer,
-				Reads: []string{"nv_trt_llm_disaggregated_serving_metrics"}, Doc: "`nv_trt_llm_disaggregated_serving_metrics`: `kv_cache_transfer_ms` over `request_count`"}}},
+				{
+					Func:  twoOf(blocks, "kv_cache_block_type", "max", "tokens_per", func(a, b float64) float64 { return a * b }),
+					Reads: []string{blocks}, Doc: "`" + blocks + "`: `max` × `tokens_per`",
+				},
+			}},
+			{Metric: KVTransferTime, From: []Source{{
+				Func:  tritonTransfer,
+				Reads: []string{"nv_trt_llm_disaggregated_serving_metrics"}, Doc: "`nv_trt_llm_disaggregated_serving_metrics`: `kv_cache_transfer_ms` over `request_count`",
+			}}},
 		}, tritonRules()...),
 		Ignored: append([]string{"nv_trt_llm_*"}, tritonIgnored...),
 	}

@@ -41,8 +41,10 @@ func vllmTable(name, title, note, prefix string) *Table {
 				largest(v("kv_cache_usage_perc"))[0].versions("≥0.9.2"),
 				largest(v("gpu_cache_usage_perc"))[0].versions("V0; V1 <0.12"),
 			}},
-			{Metric: KVCacheCapacity, From: []Source{{Func: cacheCapacity(v("cache_config_info")), Reads: []string{v("cache_config_info")}, InheritModel: true,
-				Doc: "`" + v("cache_config_info") + "`: `kv_cache_size_tokens`, else `num_gpu_blocks` × `block_size`"}}},
+			{Metric: KVCacheCapacity, From: []Source{{
+				Func: cacheCapacity(v("cache_config_info")), Reads: []string{v("cache_config_info")}, InheritModel: true,
+				Doc: "`" + v("cache_config_info") + "`: `kv_cache_size_tokens`, else `num_gpu_blocks` × `block_size`",
+			}}},
 			{Metric: PrefixQueries, Const: []Attr{local}, From: hits("prefix_cache_queries", "gpu_prefix_cache_queries")},
 			{Metric: PrefixQueries, Const: []Attr{external}, From: since("≥0.12", fam("external_prefix_cache_queries"))},
 			{Metric: PrefixHits, Const: []Attr{local}, From: hits("prefix_cache_hits", "gpu_prefix_cache_hits")},
@@ -56,7 +58,8 @@ func vllmTable(name, title, note, prefix string) *Table {
 			{Metric: OutputTokens, From: fam("generation_tokens")},
 			// llm-d-inference-sim prints finish_reason where vLLM prints finished_reason.
 			{Metric: Requests, From: []Source{one(Term{Family: v("request_success"), Keep: []Keep{
-				{Label: "finished_reason", Attr: AttrFinishReason}, {Label: "finish_reason", Attr: AttrFinishReason}}})}},
+				{Label: "finished_reason", Attr: AttrFinishReason}, {Label: "finish_reason", Attr: AttrFinishReason},
+			}})}},
 			{Metric: RequestsRejected, From: since("≥0.32", keep("reason", AttrReason, "admission_rejections"))},
 			{Metric: RequestsStarted, From: []Source{one(Term{Family: v("time_to_first_token_seconds"), Part: PartCount})}},
 			{Metric: TimeToFirstToken, From: fam("time_to_first_token_seconds")},
@@ -85,11 +88,16 @@ func vllmTable(name, title, note, prefix string) *Table {
 			{Metric: SpecAccepted, From: since("≥0.8.5", fam("spec_decode_num_accepted_tokens"))},
 			{Metric: SpecAcceptedByPos, From: since("V1 ≥0.8.5", keep("position", AttrPosition, "spec_decode_num_accepted_tokens_per_pos"))},
 			{Metric: Sleeping, From: []Source{one(Term{Family: v("engine_sleep_state"), Max: true, Keep: []Keep{
-				{Label: "sleep_state", Attr: AttrSleepLevel, Map: sleepLevel}}}).versions("≥0.12")}},
-			{Metric: LoraRunning, From: []Source{{Func: loraAdapters(v("lora_requests_info"), "running_lora_adapters"), Reads: []string{v("lora_requests_info")}, InheritModel: true,
-				Doc: "`" + v("lora_requests_info") + "`: adapters listed in `running_lora_adapters` of the newest series"}}},
-			{Metric: LoraWaiting, From: []Source{{Func: loraAdapters(v("lora_requests_info"), "waiting_lora_adapters"), Reads: []string{v("lora_requests_info")}, InheritModel: true,
-				Doc: "`" + v("lora_requests_info") + "`: adapters listed in `waiting_lora_adapters` of the newest series"}}},
+				{Label: "sleep_state", Attr: AttrSleepLevel, Map: sleepLevel},
+			}}).versions("≥0.12")}},
+			{Metric: LoraRunning, From: []Source{{
+				Func: loraAdapters(v("lora_requests_info"), "running_lora_adapters"), Reads: []string{v("lora_requests_info")}, InheritModel: true,
+				Doc: "`" + v("lora_requests_info") + "`: adapters listed in `running_lora_adapters` of the newest series",
+			}}},
+			{Metric: LoraWaiting, From: []Source{{
+				Func: loraAdapters(v("lora_requests_info"), "waiting_lora_adapters"), Reads: []string{v("lora_requests_info")}, InheritModel: true,
+				Doc: "`" + v("lora_requests_info") + "`: adapters listed in `waiting_lora_adapters` of the newest series",
+			}}},
 			{Metric: KVBlockLifetime, From: since("≥0.12, --kv-cache-metrics", fam("kv_block_lifetime_seconds"))},
 			{Metric: KVBlockIdle, From: since("≥0.12, --kv-cache-metrics", fam("kv_block_idle_before_evict_seconds"))},
 			{Metric: KVBlockReuseGap, From: since("≥0.12, --kv-cache-metrics", fam("kv_block_reuse_gap_seconds"))},
@@ -100,7 +108,8 @@ func vllmTable(name, title, note, prefix string) *Table {
 			{Metric: MemoryRead, From: since("≥0.17, --enable-mfu-metrics", fam("estimated_read_bytes_per_gpu"))},
 			{Metric: MemoryWrite, From: since("≥0.17, --enable-mfu-metrics", fam("estimated_write_bytes_per_gpu"))},
 			{Metric: HTTPRequests, From: []Source{one(Term{Family: "http_requests", Keep: []Keep{
-				{Label: "handler", Attr: AttrRoute, Map: route}, {Label: "status", Attr: AttrStatusCode, Map: statusClass}}})}},
+				{Label: "handler", Attr: AttrRoute, Map: route}, {Label: "status", Attr: AttrStatusCode, Map: statusClass},
+			}})}},
 		},
 		Ignored: prefixed(prefix, []string{
 			"num_requests_swapped", "cpu_cache_usage_perc", "cpu_prefix_cache_hit_rate", "gpu_prefix_cache_hit_rate",

@@ -1,6 +1,7 @@
 package page
 
 import (
+	"errors"
 	"strconv"
 	"strings"
 )
@@ -14,7 +15,7 @@ func (ps *Parser) sample(line string) (name string, value float64, ok bool) {
 	}
 	name, rest := line[:i], trimBlank(line[i:])
 	if strings.HasPrefix(rest, "{") {
-		quoted := ""
+		var quoted string
 		if rest, quoted, ok = ps.labelSet(rest[1:], name == ""); !ok {
 			return "", 0, false
 		}
@@ -158,8 +159,7 @@ func smallInt(s string) (float64, bool) {
 
 // isRange tells 1e999, which both formats read as infinity, from text that is no number.
 func isRange(err error) bool {
-	ne, ok := err.(*strconv.NumError)
-	return ok && ne.Err == strconv.ErrRange
+	return errors.Is(err, strconv.ErrRange)
 }
 
 // tailOK checks what may follow a value: a timestamp, then an exemplar.

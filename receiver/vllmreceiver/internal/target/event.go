@@ -95,13 +95,17 @@ func (t *Target) adviceEvents(now []engine.Advice) []Event {
 		if had, ok := t.advice[a.Code]; ok && had == a {
 			continue
 		}
-		out = append(out, Event{Name: EventAdvice, Warn: a.Warn, Text: a.Text + ": " + a.Flag,
-			Attrs: []engine.Attr{{Key: KeyAdvice, Value: a.Code}, {Key: KeyFlag, Value: a.Flag}}})
+		out = append(out, Event{
+			Name: EventAdvice, Warn: a.Warn, Text: a.Text + ": " + a.Flag,
+			Attrs: []engine.Attr{{Key: KeyAdvice, Value: a.Code}, {Key: KeyFlag, Value: a.Flag}},
+		})
 	}
 	for _, code := range slices.Sorted(maps.Keys(t.advice)) {
 		if _, still := current[code]; !still {
-			out = append(out, Event{Name: EventAdvice, Text: "settled: " + t.advice[code].Text,
-				Attrs: []engine.Attr{{Key: KeyAdvice, Value: code}, {Key: KeyResolved, Value: "true"}}})
+			out = append(out, Event{
+				Name: EventAdvice, Text: "settled: " + t.advice[code].Text,
+				Attrs: []engine.Attr{{Key: KeyAdvice, Value: code}, {Key: KeyResolved, Value: "true"}},
+			})
 		}
 	}
 	t.advice = current

@@ -1,0 +1,11 @@
+package vllmreceiver
+
+import (
+	"testing"
+
+	"github.com/otelcol-llm/otelcol-llm/internal/typotest"
+)
+
+func TestATypoAnywhereIsAnError(t *testing.T) {
+	typotest.Run(t, NewFactory().CreateDefaultConfig)
+}
