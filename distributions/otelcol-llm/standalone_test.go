@@ -338,6 +338,29 @@ const rare = `{"resourceSpans":[{"resource":{},"scopeSpans":[{"scope":{"name":"v
 {"traceId":"01000000000000000000000000000001","spanId":"0300000000000003","parentSpanId":"0200000000000002","name":"vllm_async_kv_transfer","kind":1,"startTimeUnixNano":"1796045488100000000","endTimeUnixNano":"1796045488150000000"}
 ]}]}]}`
 
+// eventful is an engine that starts and then answers from a warm cache, an answer that was cut off, a call that failed after half an answer,
+// and a call of a model without a price.
+const eventful = `{"resourceSpans":[{"resource":{"attributes":[{"key":"service.name","value":{"stringValue":"vllm-new"}},{"key":"service.instance.id","value":{"stringValue":"1"}}]},
+"scopeSpans":[{"scope":{"name":"vllm.tracing.otel"},"spans":[
+{"traceId":"01000000000000000000000000000011","spanId":"0200000000000011","name":"Overall Loading","kind":1,"startTimeUnixNano":"1796045400000000000","endTimeUnixNano":"1796045480000000000"},
+{"traceId":"01000000000000000000000000000012","spanId":"0200000000000012","name":"llm_request","kind":2,"startTimeUnixNano":"1796045488000000000","endTimeUnixNano":"1796045489000000000","attributes":[
+ {"key":"gen_ai.response.model","value":{"stringValue":"priced"}},{"key":"gen_ai.latency.e2e","value":{"doubleValue":0.9}},{"key":"gen_ai.latency.time_to_first_token","value":{"doubleValue":0.4}},
+ {"key":"gen_ai.usage.prompt_tokens","value":{"intValue":"65"}},{"key":"gen_ai.usage.completion_tokens","value":{"intValue":"30"}}]}]}]},
+{"resource":{"attributes":[{"key":"service.name","value":{"stringValue":"app"}}]},"scopeSpans":[{"scope":{"name":"opentelemetry.instrumentation.openai_v2"},"spans":[
+{"traceId":"01000000000000000000000000000013","spanId":"0200000000000013","name":"chat priced","kind":3,"startTimeUnixNano":"1796045488000000000","endTimeUnixNano":"1796045489000000000","attributes":[
+ {"key":"gen_ai.operation.name","value":{"stringValue":"chat"}},{"key":"gen_ai.request.model","value":{"stringValue":"priced"}},{"key":"gen_ai.response.finish_reasons","value":{"arrayValue":{"values":[{"stringValue":"length"}]}}},
+ {"key":"gen_ai.usage.input_tokens","value":{"intValue":"65"}},{"key":"gen_ai.usage.cache_read.input_tokens","value":{"intValue":"64"}},{"key":"gen_ai.usage.output_tokens","value":{"intValue":"30"}}]},
+{"traceId":"01000000000000000000000000000014","spanId":"0200000000000014","name":"chat priced","kind":3,"startTimeUnixNano":"1796045488000000000","endTimeUnixNano":"1796045489000000000","status":{"code":2},"attributes":[
+ {"key":"gen_ai.operation.name","value":{"stringValue":"chat"}},{"key":"gen_ai.request.model","value":{"stringValue":"priced"}},
+ {"key":"gen_ai.usage.input_tokens","value":{"intValue":"65"}},{"key":"gen_ai.usage.output_tokens","value":{"intValue":"30"}}]},
+{"traceId":"01000000000000000000000000000015","spanId":"0200000000000015","name":"chat free","kind":3,"startTimeUnixNano":"1796045488000000000","endTimeUnixNano":"1796045489000000000","attributes":[
+ {"key":"gen_ai.operation.name","value":{"stringValue":"chat"}},{"key":"gen_ai.request.model","value":{"stringValue":"free"}},
+ {"key":"gen_ai.usage.input_tokens","value":{"intValue":"9"}},{"key":"gen_ai.usage.output_tokens","value":{"intValue":"3"}}]}]}]}]}`
+
+// business configures what is off without a configuration: objectives, prices, and the size of a request that is too large.
+const business = "processors::llmspan: {slo: [{model: '*', ttft: 500ms, e2e: 10s}], oversize_tokens: 90, " +
+	"prices: {models: [{model: priced, input: 0.5, cached_input: 0.05, output: 1.5}]}}"
+
 // withoutMachine leaves out what the receivers say of the machine that the test runs on: no GPU, and no engine at the port that is named.
 func withoutMachine(log string) string {
 	var out []string
@@ -352,24 +375,32 @@ func withoutMachine(log string) string {
 // machine are the metrics of engines and GPUs, which have pages of their own.
 var machine = regexp.MustCompile(`^(llm_engine|dcgm|hw|nvidia)_`)
 
-// The names on the page that Prometheus scrapes, without and with whole traces, are those of docs/metrics.md: all of them and no others.
+// The names on the page that Prometheus scrapes, without and with whole traces, with and without objectives and prices, are those of
+// docs/metrics.md: all of them and no others.
 func TestStandaloneServesTheMetricsOfTheDocumentation(t *testing.T) {
 	printed := map[string]string{}
-	for _, over := range []string{
-		"processors::llmspan::sampling::enabled: false",
-		"processors::llmspan::sampling: {enabled: true, decision_delay: 100ms, answer_delay: 100ms, idle_timeout: 1s}",
+	recording, err := ptraceotlp.NewExportRequestFromTraces(recorded(t, "gateway/vllm-0.32.0-gw-idle")).MarshalProto()
+	require.NoError(t, err)
+	const stateless = "processors::llmspan::sampling::enabled: false"
+	const whole = "processors::llmspan::sampling: {enabled: true, decision_delay: 100ms, answer_delay: 100ms, idle_timeout: 1s}"
+	for _, run := range []struct {
+		over     []string
+		json     string
+		requests float64
+	}{
+		{[]string{stateless}, rare, 7},
+		{[]string{whole}, rare, 7},
+		{[]string{stateless, business}, eventful, 10},
 	} {
-		s := start(t, binary(t), over)
-		body, err := ptraceotlp.NewExportRequestFromTraces(recorded(t, "gateway/vllm-0.32.0-gw-idle")).MarshalProto()
-		require.NoError(t, err)
-		require.NoError(t, s.post("application/x-protobuf", body))
-		require.NoError(t, s.post("application/json", []byte(rare)))
+		s := start(t, binary(t), run.over...)
+		require.NoError(t, s.post("application/x-protobuf", recording))
+		require.NoError(t, s.post("application/json", []byte(run.json)))
 		var page string
 		require.Eventually(t, func() bool {
 			_, body, err := get(s.metrics)
 			page = body
-			return err == nil && sum(body, "llm_requests_total") == 7
-		}, patience, 50*time.Millisecond, over)
+			return err == nil && sum(body, "llm_requests_total") == run.requests
+		}, patience, 50*time.Millisecond, run.over)
 		s.stop(t)
 		for line := range strings.SplitSeq(page, "\n") {
 			if f := strings.Fields(line); len(f) == 4 && f[1] == "TYPE" && f[2] != "target_info" && !machine.MatchString(f[2]) {
