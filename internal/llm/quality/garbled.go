@@ -29,13 +29,13 @@ func garbled(text string) bool {
 			return true
 		}
 	}
+	if broken, ok := plain(text); ok { // one script, so that there is nothing else to find
+		return broken >= minBroken && float64(broken) >= brokenShare*float64(len(text))
+	}
 	var t soup
 	for _, r := range text {
 		t.runes++
-		switch {
-		case r == utf8.RuneError:
-			t.broken++
-		case r < ' ' && r != '\n' && r != '\t' && r != '\r' && r != '\f' && r != 0x1b: // terminals' colours begin with 0x1b
+		if r == utf8.RuneError || control(r) {
 			t.broken++
 		}
 		t.take(r)
@@ -54,6 +54,25 @@ func garbled(text string) bool {
 		}
 	}
 	return scripts >= minScripts && float64(t.changes) >= scriptChange*float64(t.words)
+}
+
+// plain counts the control characters of a text that is ASCII alone.
+func plain(text string) (broken int, ok bool) {
+	for i := range len(text) {
+		c := text[i]
+		if c >= utf8.RuneSelf {
+			return 0, false
+		}
+		if c < ' ' && control(rune(c)) {
+			broken++
+		}
+	}
+	return broken, true
+}
+
+// control tells the control characters that no text has. Terminals' colours begin with 0x1b.
+func control(r rune) bool {
+	return r < ' ' && r != '\n' && r != '\t' && r != '\r' && r != '\f' && r != 0x1b
 }
 
 // soup counts how the scripts of a text alternate.
@@ -119,6 +138,8 @@ func scriptOf(r rune) script {
 			return latin
 		}
 		return noScript
+	case r >= 0x4E00 && r <= 0x9FFC: // all of them letters
+		return eastAsian
 	case !unicode.IsLetter(r):
 		if unicode.IsMark(r) { // belongs to the letter before it
 			switch {

@@ -148,6 +148,24 @@ func FuzzText(f *testing.F) {
 	})
 }
 
+// Plain text is judged as it is when one other character stands in it.
+func TestPlainTextIsJudgedLikeAnyOther(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		want bool
+	}{
+		{"a sentence, and another\n\twith a tab", false},
+		{strings.Repeat("word ", 20) + "\x01\x02", false},
+		{strings.Repeat("word ", 20) + "\x01\x02\x03", true},
+		{strings.Repeat("word ", 100) + "\x01\x02\x03", false},
+		{strings.Repeat("\x1b[1mbold\x1b[0m ", 9), false},
+		{"<pad><pad><pad><pad>", true},
+	} {
+		assert.Equal(t, c.want, garbled(c.text), "%q", c.text)
+		assert.Equal(t, c.want, garbled("é"+c.text), "%q", "é"+c.text)
+	}
+}
+
 func BenchmarkAssess(b *testing.B) {
 	prose := "The scheduler picks the oldest waiting request whose blocks fit into the cache, number "
 	words := func(size int) string {
