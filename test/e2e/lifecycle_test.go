@@ -158,11 +158,16 @@ func TestShippedConfigurationsStartAndStop(t *testing.T) {
 				return strings.TrimSuffix(m, digits) + strconv.Itoa(ports[digits])
 			})
 			data := t.TempDir()
-			c := start(t, "otelcol-llm", binary(t), []string{"OTELCOL_LLM_DATA=" + data},
-				"--config", write(t, filepath.Base(f), config), "--config", "yaml:service::telemetry::metrics::level: none")
-			require.NotZero(t, ports["4318"], "the configuration takes OTLP/HTTP")
-			c.listens(t, ports["4318"])
-			want := acknowledged(t, fmt.Sprintf("http://127.0.0.1:%d/v1/traces", ports["4318"]), recordedExports(t, 5), func() {})
+			args := []string{"--config", write(t, filepath.Base(f), config), "--config", "yaml:service::telemetry::metrics::level: none"}
+			port := ports["4318"]
+			if !strings.Contains(config, "OTELCOL_LLM_HTTP_PORT") { // a gateway takes gRPC from agents alone; the recordings are sent by HTTP
+				port = freePort(t)
+				args = append(args, "--config", fmt.Sprintf("yaml:receivers::otlp::protocols::http::endpoint: 127.0.0.1:%d", port))
+			}
+			c := start(t, "otelcol-llm", binary(t), []string{"OTELCOL_LLM_DATA=" + data}, args...)
+			require.NotZero(t, port, "the configuration takes OTLP/HTTP")
+			c.listens(t, port)
+			want := acknowledged(t, fmt.Sprintf("http://127.0.0.1:%d/v1/traces", port), recordedExports(t, 5), func() {})
 			assert.NotEmpty(t, want)
 			took, err := c.stop(stopLimit)
 			require.NoError(t, err)
