@@ -4,6 +4,7 @@ import (
 	"container/list"
 	"time"
 
+	"github.com/hashicorp/golang-lru/v2/simplelru"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/otelcol-llm/otelcol-llm/internal/llm/request"
@@ -76,12 +77,15 @@ type Joiner struct {
 
 	// roots are the calls that have no parent.
 	roots map[rootKey]*group
-	// joined are the services whose requests were seen to reach an engine.
-	joined map[string]struct{}
+	// joined are the services whose requests were seen to reach an engine, the most recent of them, and when that was last seen.
+	joined *simplelru.LRU[string, time.Time]
 }
 
 // maxServices bounds Joiner.joined.
 const maxServices = 10_000
+
+// joinedLately is how long a service's last request that reached an engine says that its others should: engines stop tracing, too.
+const joinedLately = time.Hour
 
 type key struct {
 	trace pcommon.TraceID
@@ -102,9 +106,10 @@ type node struct {
 
 // New returns an empty joiner.
 func New(cfg Config) *Joiner {
+	joined, _ := simplelru.NewLRU[string, time.Time](maxServices, nil) // the only error is a size below one
 	return &Joiner{
 		cfg: cfg, nodes: map[key]*node{}, traces: map[pcommon.TraceID]*trace{}, order: list.New(), byID: map[string]*identity{},
-		roots: map[rootKey]*group{}, joined: map[string]struct{}{}, seen: newSeen(cfg.Remember, 4*cfg.MaxSpans),
+		roots: map[rootKey]*group{}, joined: joined, seen: newSeen(cfg.Remember, 4*cfg.MaxSpans),
 	}
 }
 

@@ -89,9 +89,7 @@ func (j *Joiner) take(g *group) {
 // traces is looked at here, when a wait ends, and not when a span comes: by then it may have turned out to be no id.
 func (j *Joiner) mark(t *trace) {
 	absorb := func(o *outer) {
-		if len(j.joined) < maxServices {
-			j.joined[o.req.Source.Service] = struct{}{}
-		}
+		j.joined.Add(o.req.Source.Service, j.now)
 		if !o.settled {
 			o.absorbed = true
 		}

@@ -166,14 +166,14 @@ func (j *Joiner) settle(c *component, res *Result) {
 
 // unresolved tells a component that says nothing of its end: no usage, no finish reason, no status, and no engine's span, although the
 // requests of the same service have one. The client left, or the engine's span was lost; one span cannot tell which, so it is not
-// counted as either. A refusal (4xx) never reached an engine and is a request. A service whose engines are never seen is counted, with
-// an unknown status.
+// counted as either. A refusal (4xx) never reached an engine and is a request. A service whose engines were not seen in
+// the last hour is counted, with an unknown status.
 func (j *Joiner) unresolved(c *component) bool {
 	for _, o := range c.members {
 		if o.absorbed || o.above || o.req.Status != request.StatusUnknown || o.req.HTTPStatus >= 400 || reports(o.req) {
 			return false
 		}
-		if _, ok := j.joined[o.req.Source.Service]; !ok {
+		if at, ok := j.joined.Peek(o.req.Source.Service); !ok || j.now.Sub(at) >= joinedLately {
 			return false
 		}
 	}

@@ -131,6 +131,12 @@ func TestAnEngineThatComesLate(t *testing.T) {
 		r.rows(late)
 		assert.Equal(t, sums{requests: 2, input: 12, output: 7, engines: 2, settled: 3, unsolved: 1}, r.drain())
 	})
+	t.Run("its service's engines have long stopped tracing: it is one", func(t *testing.T) {
+		r := newRunner(t, Config{}).rows(
+			row{3, "c", "", client, "chatcmpl-0", 1, 1, nil}, row{3, "e", "c", engine, "chatcmpl-0", 1, 1, nil},
+		).after(15 * time.Second).after(time.Hour).rows(row{1, "c", "", client, "", -1, -1, silent})
+		assert.Equal(t, sums{requests: 2, input: 1, output: 1, engines: 1, settled: 3}, r.drain())
+	})
 	t.Run("a refused request is one and waits for no engine", func(t *testing.T) {
 		refused := func(r *request.Request) { r.Status, r.HTTPStatus = request.StatusUnknown, 429 }
 		r := newRunner(t, Config{}).rows(
