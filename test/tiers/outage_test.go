@@ -3,7 +3,9 @@
 package tiers
 
 import (
+	"fmt"
 	"os"
+	"syscall"
 	"testing"
 	"time"
 
@@ -57,13 +59,35 @@ func TestBackendsAway(t *testing.T) {
 	top.clean(t)
 }
 
+// onSmallDisk puts a collector's data on a file system of its own.
+func onSmallDisk(dir string, bytes int) func(*launch) {
+	return func(l *launch) {
+		l.disk, l.diskBytes = dir, bytes
+		l.env = append(l.env, "OTELCOL_LLM_DATA="+dir)
+	}
+}
+
+// fill writes to a disk that only the collector sees until nothing more goes on it, and returns what frees it.
+func (c *collector) fill(t testing.TB, disk string) (free func()) {
+	t.Helper()
+	name := fmt.Sprintf("/proc/%d/root%s/filler", c.cmd.Process.Pid, disk)
+	f, err := os.Create(name)
+	require.NoError(t, err)
+	for _, size := range []int{64 << 10, 4 << 10, 1} { // the last bytes as well
+		for block := make([]byte, size); err == nil; {
+			_, err = f.Write(block)
+		}
+		require.ErrorIs(t, err, syscall.ENOSPC)
+		err = nil
+	}
+	require.NoError(t, f.Close())
+	return func() { require.NoError(t, os.Remove(name)) }
+}
+
 // The disk under an agent's queue fills while its gateway is away. Senders are refused from then on, and all that was acknowledged arrives.
 func TestDiskFullUnderTheQueue(t *testing.T) {
 	top := newTopology(t)
-	a := top.agent(t, "node-0", func(l *launch) {
-		l.disk, l.diskBytes = top.dir+"/small", 8<<20
-		l.env = append(l.env, "OTELCOL_LLM_DATA="+l.disk)
-	})
+	a := top.agent(t, "node-0", onSmallDisk(top.dir+"/small", 8<<20))
 	tr := newTraffic(t, shape{prompt: 512, answer: 256})
 	stop := load(t, tr, []string{a.otlp}, 3000, 2)
 	until(t, "senders are refused", func() bool {
@@ -80,11 +104,47 @@ func TestDiskFullUnderTheQueue(t *testing.T) {
 	top.gateways[0].stop(t)
 
 	got := top.backends.compare(sent)
-	t.Logf("8 MiB of disk: full after %d traces; answers to the senders that were refused %v; acknowledged %d; %v", full, tr.refused, len(sent), got)
+	t.Logf("8 MiB of disk and 32 MiB of memory: full after %d traces; answers to the senders that were refused %v; acknowledged %d; %v", full, tr.refused, len(sent), got)
 	for code := range tr.refused {
 		assert.Contains(t, []int{429, 500, 503}, code, "the sender is told")
 	}
 	assert.Zero(t, got.missing+got.partial+got.unexpected+got.dishonest, "%v", got)
+	assert.InDelta(t, len(sent), top.backends.counter("llm_requests_total"), 0)
+	top.clean(t)
+}
+
+// Something else fills the disks of an agent and its gateway under load, and frees them again. Nobody is refused, and each trace arrives once.
+func TestDiskFilledBySomethingElse(t *testing.T) {
+	top := newTopology(t)
+	top.gatewayConfigs = append(top.gatewayConfigs, "yaml:connectors::llmspan::records: all")
+	g := top.gateway(t, 0, onSmallDisk(top.dir+"/gateway-disk", 16<<20))
+	top.resolve(t, 0)
+	a := top.agent(t, "node-0", onSmallDisk(top.dir+"/agent-disk", 16<<20))
+	tr := newTraffic(t, shape{prompt: 512, answer: 256})
+	stop := load(t, tr, []string{a.otlp}, 600, 2)
+	acked(t, tr, 400)
+	freeAgent, freeGateway := a.fill(t, top.dir+"/agent-disk"), g.fill(t, top.dir+"/gateway-disk")
+	const failing = "otelcol_extension_queue_storage_failing"
+	until(t, "both tiers say so", func() bool { return a.metric(t, failing) > 0 && g.metric(t, failing) > 1 })
+	acked(t, tr, 1000)
+	until(t, "records pass a full disk", func() bool {
+		top.backends.mu.Lock()
+		defer top.backends.mu.Unlock()
+		return len(top.backends.records) > 800
+	})
+	freeAgent()
+	freeGateway()
+	until(t, "both tiers write again", func() bool { return a.metric(t, failing)+g.metric(t, failing) == 0 })
+	acked(t, tr, 400)
+	sent := stop()
+	top.settled(t, a)
+	g.stop(t)
+
+	got := top.backends.compare(sent)
+	t.Logf("both disks full for a while: acknowledged %d traces, refused %v; %v; requests measured %.0f", len(sent), tr.refused, got, top.backends.counter("llm_requests_total"))
+	assert.Empty(t, tr.refused, "no sender was refused")
+	assert.Zero(t, got.missing+got.partial+got.unexpected+got.dishonest+got.recordsMissing, "%v", got)
+	assert.Zero(t, got.spansTwice+got.recordsTwice, "%v", got)
 	assert.InDelta(t, len(sent), top.backends.counter("llm_requests_total"), 0)
 	top.clean(t)
 }

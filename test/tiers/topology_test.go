@@ -80,9 +80,9 @@ func (top *topology) resolve(t testing.TB, gateways ...int) {
 }
 
 // gateway starts a gateway, the same one as before if it ran before.
-func (top *topology) gateway(t testing.TB, i int) *collector {
+func (top *topology) gateway(t testing.TB, i int, more ...func(*launch)) *collector {
 	t.Helper()
-	c := start(t, launch{
+	l := launch{
 		name: fmt.Sprintf("gateway-%d", i), configs: append([]string{"builtin:gateway"}, top.gatewayConfigs...), hosts: top.hosts,
 		env: append([]string{
 			"OTELCOL_LLM_HOST=" + address(i), "OTELCOL_LLM_GATEWAY_PORT=" + top.port, fmt.Sprintf("OTELCOL_LLM_GATEWAY_NAME=gateway-%d", i),
@@ -90,7 +90,11 @@ func (top *topology) gateway(t testing.TB, i int) *collector {
 			"OTELCOL_LLM_METRICS_ENDPOINT=" + top.backends.url + "/api/v1/write",
 			"OTELCOL_LLM_DATA=" + filepath.Join(top.dir, fmt.Sprintf("gateway-%d", i)),
 		}, top.gatewayEnv...),
-	})
+	}
+	for _, f := range more {
+		f(&l)
+	}
+	c := start(t, l)
 	top.gateways[i] = c
 	return c
 }

@@ -1,0 +1,31 @@
+package queuestorageextension
+
+import (
+	"errors"
+
+	"go.opentelemetry.io/collector/component"
+)
+
+// Config of the extension.
+type Config struct {
+	// Storage is the extension that keeps the data.
+	Storage component.ID `mapstructure:"storage"`
+	// MaxMemoryMiB is how much of each queue may wait in memory while the storage cannot be written. A batch that is larger is taken when
+	// it is the only one.
+	MaxMemoryMiB int64 `mapstructure:"max_memory_mib"`
+}
+
+func createDefaultConfig() component.Config {
+	return &Config{Storage: component.MustNewID("file_storage"), MaxMemoryMiB: 32}
+}
+
+// Validate implements xconfmap.Validator.
+func (c *Config) Validate() error {
+	if c.Storage == (component.ID{}) {
+		return errors.New("storage must name the storage extension that keeps the data, such as file_storage")
+	}
+	if c.MaxMemoryMiB < 1 {
+		return errors.New("max_memory_mib must be at least 1")
+	}
+	return nil
+}
