@@ -67,6 +67,20 @@ func (s *engineScraper) metrics(md pmetric.Metrics, e *endpoint, r target.Report
 	}
 }
 
+// end appends a point without a value for every series that an endpoint had in its last scrape.
+func (s *engineScraper) end(md pmetric.Metrics, e *endpoint) {
+	var last []series.Output
+	for _, o := range e.report.Outputs {
+		if !o.Gone {
+			o.Gone = true
+			last = append(last, o)
+		}
+	}
+	if len(last) > 0 {
+		s.metrics(md, e, e.report, last, pcommon.NewTimestampFromTime(s.now()))
+	}
+}
+
 func describe(m pmetric.Metric, d *engine.Metric) {
 	m.SetName(d.Name)
 	m.SetUnit(d.Unit)

@@ -9,6 +9,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/receiver"
 	"go.opentelemetry.io/collector/scraper/scraperhelper"
+	"go.uber.org/zap"
 
 	"github.com/otelcol-llm/otelcol-llm/receiver/vllmreceiver/internal/metadata"
 )
@@ -56,7 +57,9 @@ func (r *vllmReceiver) Start(ctx context.Context, host component.Host) error {
 	return err
 }
 
-// Shutdown breaks off the scrape that runs and waits for it. Safe twice and without Start.
+// Shutdown breaks off the scrape that runs and waits for it, and says of every series that it ends: the engine is not watched any more. Under
+// receiver_creator that is how the series of a pod that is gone end, instead of standing still for Prometheus' five minutes. Safe twice and
+// without Start.
 func (r *vllmReceiver) Shutdown(ctx context.Context) error {
 	var err error
 	r.stop.Do(func() {
@@ -65,8 +68,26 @@ func (r *vllmReceiver) Shutdown(ctx context.Context) error {
 		r.start.Do(func() {}) // a Start that comes later does nothing
 		if r.controller != nil {
 			err = r.controller.Shutdown(ctx)
+			r.end(ctx)
 		}
 		r.scraper.close()
 	})
 	return err
+}
+
+// end sends the last points.
+func (r *vllmReceiver) end(ctx context.Context) {
+	if r.metrics == nil {
+		return
+	}
+	md := pmetric.NewMetrics()
+	for _, e := range r.scraper.endpoints {
+		r.scraper.end(md, e)
+	}
+	if md.ResourceMetrics().Len() == 0 {
+		return
+	}
+	if err := r.metrics.ConsumeMetrics(ctx, md); err != nil {
+		r.set.Logger.Warn("the end of the series was refused; they stand still until their backend forgets them", zap.Error(err))
+	}
 }

@@ -117,7 +117,7 @@ func (s *engineScraper) close() {
 // ScrapeMetrics never fails: what is wrong with an endpoint is a state of it, told once.
 func (s *engineScraper) ScrapeMetrics(context.Context) (pmetric.Metrics, error) {
 	md := pmetric.NewMetrics()
-	s.discover()
+	s.discover(md)
 	s.ask(s.endpoints)
 	if s.ctx.Err() != nil {
 		return md, nil //nolint:nilerr // the receiver is shutting down, which is no failure of a scrape
@@ -159,8 +159,8 @@ func (s *engineScraper) ask(endpoints []*endpoint) {
 	wg.Wait()
 }
 
-// discover adds engines that have come up on the usual ports and drops those that have been away for long.
-func (s *engineScraper) discover() {
+// discover adds engines that have come up on the usual ports and drops those that have been away for long, whose series end.
+func (s *engineScraper) discover(md pmetric.Metrics) {
 	if s.finder == nil {
 		return
 	}
@@ -171,6 +171,7 @@ func (s *engineScraper) discover() {
 			s.telemetry.ReceiverVllmEndpoints.Add(s.ctx, -1)
 			s.held -= e.report.Held
 			s.telemetry.ReceiverVllmSeries.Add(s.ctx, -int64(e.report.Held))
+			s.end(md, e)
 			s.logger.Info("engine forgotten", zap.String("endpoint", e.url.Host), zap.Duration("away", forgetAfter))
 			continue
 		}

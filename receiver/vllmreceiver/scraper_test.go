@@ -17,6 +17,7 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componentstatus"
 	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/pdata/pmetric"
@@ -307,6 +308,46 @@ func TestShutdownBreaksOffAScrape(t *testing.T) {
 	assert.Zero(t, sink.DataPointCount(), "a scrape that was broken off says nothing of the engine")
 }
 
+// Whatever was last said of an engine ends with the receiver, which receiver_creator stops when the pod is gone.
+func TestShutdownEndsTheSeries(t *testing.T) {
+	p := newPage(t, text(readPage(t, "testdata/pages/vllm-0.32.0-end.prom")))
+	for name, next := range map[string]consumer.Metrics{"taken": new(consumertest.MetricsSink), "refused": consumertest.NewErr(assert.AnError)} {
+		t.Run(name, func(t *testing.T) {
+			cfg := createDefaultConfig().(*Config)
+			cfg.Endpoints = []string{p.URL, "127.0.0.1:1"}
+			cfg.Controller.CollectionInterval = time.Hour
+			core, logs := observer.New(zap.WarnLevel)
+			set := receiver.Settings{ID: component.NewID(metadata.Type), TelemetrySettings: componenttest.NewNopTelemetrySettings()}
+			set.Logger = zap.New(core)
+			rcv, err := NewFactory().CreateMetrics(t.Context(), set, cfg, next)
+			require.NoError(t, err)
+			scraped := rcv.(*vllmReceiver).scraper
+			require.NoError(t, rcv.Start(t.Context(), componenttest.NewNopHost()))
+			sink, ok := next.(*consumertest.MetricsSink)
+			if ok {
+				require.Eventually(t, func() bool { return len(sink.AllMetrics()) == 1 }, 10*time.Second, time.Millisecond)
+			} else {
+				require.Eventually(t, func() bool { return logs.Len() > 0 }, 10*time.Second, time.Millisecond)
+			}
+			require.NoError(t, rcv.Shutdown(context.Background()))
+			require.NotEmpty(t, scraped.endpoints)
+			if !ok {
+				assert.Equal(t, 1, logs.FilterMessageSnippet("the end of the series was refused").Len())
+				return
+			}
+			all := sink.AllMetrics()
+			require.Len(t, all, 2)
+			first, last := flatLines(all[0]), flatLines(all[1])
+			require.Len(t, last, len(first))
+			for i := range last {
+				series, _, _ := strings.Cut(first[i], " = ")
+				assert.True(t, strings.HasPrefix(last[i], series), "%s, then %s", first[i], last[i])
+				assert.True(t, strings.HasSuffix(last[i], "  gone"), last[i])
+			}
+		})
+	}
+}
+
 func TestMetricsAndLogsShareTheirScrapes(t *testing.T) {
 	var asked atomic.Int32
 	body := readPage(t, "testdata/pages/vllm-0.32.0-end.prom")
@@ -365,7 +406,13 @@ func TestEnginesAreFoundOnThisHost(t *testing.T) {
 	assert.Empty(t, r.status.events, "but an engine nobody asked for is no fault of the receiver's")
 
 	r.clock = r.clock.Add(forgetAfter)
-	assert.Equal(t, 0, r.scrape(t).ResourceMetrics().Len(), "in the end it is forgotten")
+	last := flatLines(r.scrape(t))
+	require.NotEmpty(t, last)
+	assert.Contains(t, strings.Join(last, "\n"), "llm.engine.up")
+	for _, line := range last {
+		assert.True(t, strings.HasSuffix(line, "  gone"), line)
+	}
+	assert.Equal(t, 0, r.scrape(t).ResourceMetrics().Len(), "in the end it is forgotten, and its series have ended")
 	h = text(readPage(t, "testdata/pages/sglang-0.5.23-end.prom"))
 	engine.handler.Store(&h)
 	r.clock = r.clock.Add(lookAgain)
@@ -400,4 +447,16 @@ func TestWhereItLooks(t *testing.T) {
 	assert.Len(t, f.due(now.Add(lookAgain)), 6)
 	assert.Equal(t, []string{"http://127.0.0.1:8000/metrics", "http://127.0.0.1:8000/prometheus/metrics"},
 		[]string{newFinder(nil).due(now)[0][0].String(), newFinder(nil).due(now)[0][1].String()})
+}
+
+// flatLines are all points of a batch, a line each, in the order of the metrics.
+func flatLines(md pmetric.Metrics) (lines []string) {
+	for _, rm := range md.ResourceMetrics().All() {
+		for _, sm := range rm.ScopeMetrics().All() {
+			for _, m := range sm.Metrics().All() {
+				lines = append(lines, flatMetric(m)...)
+			}
+		}
+	}
+	return lines
 }
