@@ -10,6 +10,9 @@ import (
 type Config struct {
 	// Storage is the extension that keeps the data.
 	Storage component.ID `mapstructure:"storage"`
+	// Directory is where file_storage has its files. Where it is set, the files are read through at the start, and a damaged one, with which
+	// file_storage does not start, is set aside.
+	Directory string `mapstructure:"directory"`
 	// MaxMemoryMiB is how much of each queue may wait in memory while the storage cannot be written. A batch that is larger is taken when
 	// it is the only one.
 	MaxMemoryMiB int64 `mapstructure:"max_memory_mib"`

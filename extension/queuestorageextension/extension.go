@@ -68,10 +68,16 @@ func newExtension(set extension.Settings, cfg *Config) (*queueStorage, error) {
 // Dependencies implements extensioncapabilities.Dependent: the other extension is started first and stopped last.
 func (s *queueStorage) Dependencies() []component.ID { return []component.ID{s.cfg.Storage} }
 
-func (s *queueStorage) Start(_ context.Context, host component.Host) error {
+// Start finds the other extension, and looks through its files, which nobody has opened yet.
+func (s *queueStorage) Start(ctx context.Context, host component.Host) error {
 	s.host = host
-	_, err := s.store()
-	return err
+	if _, err := s.store(); err != nil {
+		return err
+	}
+	if s.cfg.Directory == "" {
+		return nil
+	}
+	return s.repairFiles(ctx)
 }
 
 func (s *queueStorage) Shutdown(context.Context) error {

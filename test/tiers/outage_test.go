@@ -5,6 +5,7 @@ package tiers
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"syscall"
 	"testing"
 	"time"
@@ -147,4 +148,34 @@ func TestDiskFilledBySomethingElse(t *testing.T) {
 	assert.Zero(t, got.spansTwice+got.recordsTwice, "%v", got)
 	assert.InDelta(t, len(sent), top.backends.counter("llm_requests_total"), 0)
 	top.clean(t)
+}
+
+// A loss of power leaves a file of an agent's queue whose pages do not fit together. The agent starts, says so, and what it takes from then on arrives.
+func TestDamagedQueue(t *testing.T) {
+	top := newTopology(t)
+	a := top.agent(t, "node-0")
+	tr := newTraffic(t, shape{prompt: 512, answer: 256})
+	stop := load(t, tr, []string{a.otlp}, 600, 2)
+	acked(t, tr, 200)
+	lost := stop()
+	a.kill()
+	file := filepath.Join(top.dir, "node-0", "agent", "exporter_load_balancing__traces")
+	info, err := os.Stat(file)
+	require.NoError(t, err)
+	require.NoError(t, os.Truncate(file, info.Size()/4))
+
+	top.gateway(t, 0)
+	top.resolve(t, 0)
+	a = top.agent(t, "node-0")
+	assert.Contains(t, a.stderr.String(), "a queue's file is damaged")
+	assert.FileExists(t, file+".damaged")
+	tr = newTraffic(t, shape{prompt: 512, answer: 256})
+	stop = load(t, tr, []string{a.otlp}, 600, 2)
+	acked(t, tr, 400)
+	sent := stop()
+	top.settled(t, a)
+	top.gateways[0].stop(t)
+	measured := top.backends.counter("llm_requests_total")
+	t.Logf("%d traces were on a disk that was damaged, and %.0f of them arrived; %d came after it", len(lost), measured-float64(len(sent)), len(sent))
+	assert.GreaterOrEqual(t, measured, float64(len(sent)))
 }

@@ -28,6 +28,7 @@ type TelemetryBuilder struct {
 	meter                        metric.Meter
 	mu                           sync.Mutex
 	registrations                []metric.Registration
+	ExtensionQueueStorageDamaged metric.Int64Counter
 	ExtensionQueueStorageFailing metric.Int64ObservableGauge
 	ExtensionQueueStorageMemory  metric.Int64ObservableGauge
 	ExtensionQueueStorageRefused metric.Int64Counter
@@ -102,6 +103,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	}
 	builder.meter = Meter(settings)
 	var err, errs error
+	builder.ExtensionQueueStorageDamaged, err = builder.meter.Int64Counter(
+		"otelcol_extension_queue_storage_damaged",
+		metric.WithDescription("Files of queues that were damaged when the collector started, and were set aside. [Alpha]"),
+		metric.WithUnit("{file}"),
+	)
+	errs = errors.Join(errs, err)
 	builder.ExtensionQueueStorageFailing, err = builder.meter.Int64ObservableGauge(
 		"otelcol_extension_queue_storage_failing",
 		metric.WithDescription("1 while a queue's storage cannot be written (the disk is full), else 0. [Alpha]"),

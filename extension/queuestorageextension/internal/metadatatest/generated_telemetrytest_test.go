@@ -28,7 +28,11 @@ func TestSetupTelemetry(t *testing.T) {
 		observer.Observe(1)
 		return nil
 	}))
+	tb.ExtensionQueueStorageDamaged.Add(context.Background(), 1)
 	tb.ExtensionQueueStorageRefused.Add(context.Background(), 1)
+	AssertEqualExtensionQueueStorageDamaged(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
 	AssertEqualExtensionQueueStorageFailing(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
