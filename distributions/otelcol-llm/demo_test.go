@@ -39,7 +39,7 @@ func TestDemoShowsRequestsEnginesAndGPUs(t *testing.T) {
 			}
 		}
 		return len(gpus) == 2 && len(series(body, "llm_engine_output_tokens_total", "service_instance_id")) == 2
-	}, patience, 200*time.Millisecond, "requests, two engines, and two busy GPUs at /metrics: %s", s.stderr)
+	}, patience, 200*time.Millisecond, "requests, two engines, and two busy GPUs at /metrics")
 	for _, name := range []string{
 		"hw_gpu_utilization_ratio", "nvidia_gpu_memory_bandwidth_utilization_ratio", "nvidia_gpu_pipe_utilization_ratio", "hw_power_watts", "hw_energy_joules_total",
 		"hw_temperature_celsius", "hw_gpu_memory_usage_bytes", "hw_gpu_memory_limit_bytes", "nvidia_gpu_clock_frequency_hertz",
@@ -58,5 +58,5 @@ func TestDemoShowsRequestsEnginesAndGPUs(t *testing.T) {
 		assert.Contains(t, truth, id)
 	}
 	s.stop(t)
-	assert.Empty(t, strings.TrimSpace(s.stderr.String()), "nothing to warn about")
+	assert.Empty(t, strings.TrimSpace(s.Output()), "nothing to warn about")
 }

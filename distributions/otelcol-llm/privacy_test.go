@@ -27,6 +27,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
+
+	"github.com/otelcol-llm/otelcol-llm/internal/child"
 )
 
 // Everything that the binary can say is turned on: its log at debug level, its metrics in detail, zpages, and the debug exporter.
@@ -222,7 +224,7 @@ func TestNoTextLeavesTheBinary(t *testing.T) {
 		"whole traces": "processors: {llmspan: {sampling: {enabled: true, baseline_ratio: 1, decision_delay: 100ms, answer_delay: 100ms}}}\n",
 	} {
 		t.Run(name, func(t *testing.T) {
-			zpages := "127.0.0.1:" + freePorts(t, 1)[0]
+			zpages := "127.0.0.1:" + child.FreePorts(t, 1)[0]
 			s := start(t, binary(t), fmt.Sprintf(loud, zpages)+sampling)
 			c := &canaries{}
 			traces, err := ptraceotlp.NewExportRequestFromTraces(c.traces()).MarshalProto()
@@ -258,7 +260,7 @@ func TestNoTextLeavesTheBinary(t *testing.T) {
 				places[place] = page
 			}
 			s.stop(t)
-			places["console"], places["log"] = s.stdout.String(), s.stderr.String()
+			places["console"], places["log"] = s.stdout.String(), s.Output()
 			require.NoError(t, filepath.WalkDir(s.data, func(path string, d fs.DirEntry, err error) error {
 				if err != nil || d.IsDir() {
 					return err

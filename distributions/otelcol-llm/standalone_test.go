@@ -5,9 +5,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -16,7 +14,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -27,6 +24,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/collector/pdata/ptrace/ptraceotlp"
 
+	"github.com/otelcol-llm/otelcol-llm/internal/child"
 	"github.com/otelcol-llm/otelcol-llm/internal/llm/split"
 	"github.com/otelcol-llm/otelcol-llm/internal/recordings"
 )
@@ -39,32 +37,13 @@ const (
 
 // standalone is the built binary with builtin:standalone, or builtin:demo, on ports of its own.
 type standalone struct {
-	cmd            *exec.Cmd
+	*child.Process // its output is standard error
 	data           string
 	otlp, metrics  string // base URLs
 	health, self   string
 	sim            string
-	grpc           string // host:port
-	stdout, stderr *buffer
-	exited         chan error
-}
-
-// buffer is what a process has written so far.
-type buffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *buffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *buffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
+	grpc           string       // host:port
+	stdout         bytes.Buffer // to be read after the end
 }
 
 // start starts the binary, with lines of YAML laid over the configuration. Its ports are free a moment before; when another process takes one in between, it starts again.
@@ -89,7 +68,7 @@ func startConfig(t *testing.T, bin, config string, over []string) *standalone {
 }
 
 func tryStart(t *testing.T, bin, config string, over []string) (*standalone, error) {
-	ports := freePorts(t, 6)
+	ports := child.FreePorts(t, 6)
 	s := &standalone{
 		data:    filepath.Join(t.TempDir(), "data"),
 		otlp:    "http://127.0.0.1:" + ports[1],
@@ -98,56 +77,21 @@ func tryStart(t *testing.T, bin, config string, over []string) (*standalone, err
 		self:    "http://127.0.0.1:" + ports[4] + "/metrics",
 		grpc:    "127.0.0.1:" + ports[0],
 		sim:     "http://127.0.0.1:" + ports[5],
-		stdout:  &buffer{}, stderr: &buffer{}, exited: make(chan error, 1),
 	}
 	args := []string{"--config", "builtin:" + config, "--config", "yaml:connectors::llmspan::metrics::interval: 100ms"}
 	for _, o := range over {
 		args = append(args, "--config", "yaml:"+o)
 	}
-	s.cmd = exec.Command(bin, args...)
-	s.cmd.Dir = t.TempDir()
-	s.cmd.Env = append(os.Environ(),
-		"OTELCOL_LLM_HOST=127.0.0.1", "OTELCOL_LLM_DATA="+s.data,
+	cmd := exec.Command(bin, args...)
+	cmd.Dir, cmd.Stdout = t.TempDir(), &s.stdout
+	cmd.Env = []string{
+		"OTELCOL_LLM_HOST=127.0.0.1", "OTELCOL_LLM_DATA=" + s.data,
 		"OTELCOL_LLM_ENGINE=http://127.0.0.1:1/metrics", // whatever else runs on the machine
-		"OTELCOL_LLM_GRPC_PORT="+ports[0], "OTELCOL_LLM_HTTP_PORT="+ports[1], "OTELCOL_LLM_METRICS_PORT="+ports[2],
-		"OTELCOL_LLM_HEALTH_PORT="+ports[3], "OTELCOL_LLM_SELF_PORT="+ports[4], "OTELCOL_LLM_SIM_PORT="+ports[5],
-	)
-	s.cmd.Stdout, s.cmd.Stderr = s.stdout, s.stderr
-	require.NoError(t, s.cmd.Start())
-	go func() { s.exited <- s.cmd.Wait() }()
-	t.Cleanup(func() {
-		_ = s.cmd.Process.Kill()
-		if err := <-s.exited; err != nil {
-			t.Logf("the collector ended: %v", err)
-		}
-	})
-	deadline := time.Now().Add(patience)
-	for time.Now().Before(deadline) {
-		select {
-		case err := <-s.exited:
-			s.exited <- err
-			return nil, fmt.Errorf("it ended before it was up: %w: %s", err, s.stderr)
-		case <-time.After(20 * time.Millisecond):
-		}
-		if code, _, err := get(s.health); err == nil && code == http.StatusOK {
-			return s, nil
-		}
+		"OTELCOL_LLM_GRPC_PORT=" + ports[0], "OTELCOL_LLM_HTTP_PORT=" + ports[1], "OTELCOL_LLM_METRICS_PORT=" + ports[2],
+		"OTELCOL_LLM_HEALTH_PORT=" + ports[3], "OTELCOL_LLM_SELF_PORT=" + ports[4], "OTELCOL_LLM_SIM_PORT=" + ports[5],
 	}
-	return nil, fmt.Errorf("not up: %s", s.stderr)
-}
-
-func freePorts(t *testing.T, n int) []string {
-	t.Helper()
-	var out []string
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		require.NoError(t, err)
-		defer l.Close() // all at the end, so that no port comes twice
-		_, port, err := net.SplitHostPort(l.Addr().String())
-		require.NoError(t, err)
-		out = append(out, port)
-	}
-	return out
+	s.Process = child.StartCommand(t, "otelcol-llm", cmd, 0)
+	return s, s.Until(patience, func() error { return child.Answers(s.health) })
 }
 
 func get(url string) (int, string, error) {
@@ -192,14 +136,9 @@ func (s *standalone) post(contentType string, body []byte) error {
 // stop sends SIGTERM and waits for the end that the project promises.
 func (s *standalone) stop(t *testing.T) {
 	t.Helper()
-	require.NoError(t, s.cmd.Process.Signal(syscall.SIGTERM))
-	select {
-	case err := <-s.exited:
-		s.exited <- err
-		assert.NoError(t, err, "%s", s.stderr)
-	case <-time.After(stopTime):
-		t.Fatalf("it runs %s after SIGTERM: %s", stopTime, s.stderr)
-	}
+	_, err := s.Stop(stopTime)
+	require.NoError(t, err)
+	assert.NoError(t, s.Wait(stopTime))
 }
 
 // lines are the lines of an output file of JSON.
@@ -324,8 +263,8 @@ func TestStandaloneTurnsTracesIntoMetricsRecordsAndLines(t *testing.T) {
 	assert.Equal(t, spans, ids, "every span that came in went out, once")
 	assert.Equal(t, stageSpans, stages, "stage spans")
 	lines := len(requestLine.FindAllString(s.stdout.String(), -1))
-	assert.Equal(t, requests, lines, "lines on the terminal: %s", s.stdout)
-	assert.Empty(t, withoutMachine(s.stderr.String()), "nothing to warn about")
+	assert.Equal(t, requests, lines, "lines on the terminal: %s", &s.stdout)
+	assert.Empty(t, withoutMachine(s.Output()), "nothing to warn about")
 	info, err := os.Stat(s.data)
 	require.NoError(t, err)
 	assert.Equal(t, os.FileMode(0o700), info.Mode().Perm(), "only this user may read the folder")

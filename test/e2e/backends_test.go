@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-llm/otelcol-llm/internal/child"
 )
 
 // backends are real ones, each a child process on a free port, with nothing in them.
@@ -22,33 +24,32 @@ type backends struct {
 // rules to Alertmanager.
 func startBackends(t testing.TB, target, rules string) backends {
 	t.Helper()
-	address := func(port int) string { return fmt.Sprintf("127.0.0.1:%d", port) }
-	pPort, aPort, mPort, lPort := freePort(t), freePort(t), freePort(t), freePort(t)
+	p := child.FreePorts(t, 4)
+	pAddress, aAddress, mAddress, lAddress := "127.0.0.1:"+p[0], "127.0.0.1:"+p[1], "127.0.0.1:"+p[2], "127.0.0.1:"+p[3]
 	b := backends{
-		prometheus: "http://" + address(pPort), alertmanager: "http://" + address(aPort),
-		victoriaMetrics: "http://" + address(mPort), victoriaLogs: "http://" + address(lPort),
+		prometheus: "http://" + pAddress, alertmanager: "http://" + aAddress, victoriaMetrics: "http://" + mAddress, victoriaLogs: "http://" + lAddress,
 	}
 	am := start(t, "alertmanager", backend(t, "prometheus-alertmanager"), nil,
 		"--config.file="+write(t, "alertmanager.yml", "route: {receiver: none}\nreceivers: [{name: none}]\n"),
-		"--storage.path="+t.TempDir(), "--web.listen-address="+address(aPort), "--cluster.listen-address=")
+		"--storage.path="+t.TempDir(), "--web.listen-address="+aAddress, "--cluster.listen-address=")
 	config := fmt.Sprintf(`
 global: {scrape_interval: 1s, evaluation_interval: 1s}
 rule_files: [%q]
 alerting: {alertmanagers: [{static_configs: [{targets: [%q]}]}]}
 scrape_configs:
   - {job_name: otelcol-llm, honor_labels: true, static_configs: [{targets: [%q], labels: {via: scrape}}]}
-`, write(t, "rules.yml", rules), address(aPort), target)
+`, write(t, "rules.yml", rules), aAddress, target)
 	prom := start(t, "prometheus", backend(t, "prometheus"), nil,
 		"--config.file="+write(t, "prometheus.yml", config), "--storage.tsdb.path="+t.TempDir(),
-		"--web.listen-address="+address(pPort), "--web.enable-remote-write-receiver", "--rules.alert.resend-delay=1s")
+		"--web.listen-address="+pAddress, "--web.enable-remote-write-receiver", "--rules.alert.resend-delay=1s")
 	vm := start(t, "victoria-metrics", backend(t, "victoria-metrics"), nil,
-		"-httpListenAddr="+address(mPort), "-storageDataPath="+t.TempDir(), "-search.latencyOffset=0s", "-retentionPeriod=100y")
+		"-httpListenAddr="+mAddress, "-storageDataPath="+t.TempDir(), "-search.latencyOffset=0s", "-retentionPeriod=100y")
 	vl := start(t, "victoria-logs", backend(t, "victoria-logs"), nil,
-		"-httpListenAddr="+address(lPort), "-storageDataPath="+t.TempDir(), "-retentionPeriod=100y")
-	am.ready(t, b.alertmanager+"/-/ready")
-	prom.ready(t, b.prometheus+"/-/ready")
-	vm.ready(t, b.victoriaMetrics+"/health")
-	vl.ready(t, b.victoriaLogs+"/health")
+		"-httpListenAddr="+lAddress, "-storageDataPath="+t.TempDir(), "-retentionPeriod=100y")
+	am.Ready(t, time.Minute, b.alertmanager+"/-/ready")
+	prom.Ready(t, time.Minute, b.prometheus+"/-/ready")
+	vm.Ready(t, time.Minute, b.victoriaMetrics+"/health")
+	vl.Ready(t, time.Minute, b.victoriaLogs+"/health")
 	return b
 }
 
@@ -157,7 +158,7 @@ func (b backends) alerts() (map[string]bool, error) {
 
 func TestBackendsAnswer(t *testing.T) {
 	b := startBackends(t, "127.0.0.1:1", "groups: [{name: g, rules: [{alert: Always, expr: vector(1)}]}]\n")
-	eventually(t, 30*time.Second, "the alert is not in Alertmanager", func() error {
+	child.Eventually(t, 30*time.Second, "the alert is not in Alertmanager", func() error {
 		names, err := b.alerts()
 		if err == nil && !names["Always"] {
 			err = fmt.Errorf("alerts: %v", names)

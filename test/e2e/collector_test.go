@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -11,12 +10,15 @@ import (
 	"sync"
 	"testing"
 	"text/template"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/collector/pdata/ptrace/ptraceotlp"
+
+	"github.com/otelcol-llm/otelcol-llm/internal/child"
 )
 
 // sink is an OTLP/HTTP receiver that keeps what it is sent.
@@ -110,7 +112,7 @@ func spansOf(td ptrace.Traces) (all []span) {
 
 // setup is what a configuration of the binary is written from.
 type setup struct {
-	OTLP, Scrape, Health, Telemetry int // ports
+	OTLP, Scrape, Health, Telemetry string // ports
 	Sink                            string
 	Backends                        *backends // nil: only the sink
 	Mode                            mode
@@ -173,16 +175,15 @@ func (b backends) VictoriaMetrics() string { return b.victoriaMetrics }
 func (b backends) VictoriaLogs() string    { return b.victoriaLogs }
 
 // startCollector starts the binary with a configuration for s, whose free fields are filled in, and waits until it receives.
-func startCollector(t testing.TB, s *setup) *process {
+func startCollector(t testing.TB, s *setup) *child.Process {
 	t.Helper()
-	for _, p := range []*int{&s.OTLP, &s.Health, &s.Telemetry} {
-		*p = freePort(t)
-	}
+	p := child.FreePorts(t, 3)
+	s.OTLP, s.Health, s.Telemetry = p[0], p[1], p[2]
 	var b strings.Builder
 	require.NoError(t, configuration.Execute(&b, s))
 	c := start(t, "otelcol-llm", binary(t), nil, "--config", write(t, "config.yaml", b.String()))
-	c.ready(t, fmt.Sprintf("http://127.0.0.1:%d/", s.Health))
+	c.Ready(t, time.Minute, "http://127.0.0.1:"+s.Health+"/")
 	return c
 }
 
-func (s *setup) tracesURL() string { return fmt.Sprintf("http://127.0.0.1:%d/v1/traces", s.OTLP) }
+func (s *setup) tracesURL() string { return "http://127.0.0.1:" + s.OTLP + "/v1/traces" }

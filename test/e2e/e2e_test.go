@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-llm/otelcol-llm/internal/child"
 	"github.com/otelcol-llm/otelcol-llm/internal/sim"
 )
 
@@ -43,11 +44,11 @@ service: {pipelines: {traces: {receivers: [otlp], processors: [llmspan], exporte
 // longer changes or after patience.
 func prove(t *testing.T, m mode, cfg sim.Config, traffic, patience time.Duration, change func(*setup)) ([]string, outcome) {
 	t.Helper()
-	s := &setup{Mode: m, Scrape: freePort(t)}
+	s := &setup{Mode: m, Scrape: child.FreePorts(t, 1)[0]}
 	if change != nil {
 		change(s)
 	}
-	b := startBackends(t, fmt.Sprintf("127.0.0.1:%d", s.Scrape), rules)
+	b := startBackends(t, "127.0.0.1:"+s.Scrape, rules)
 	s.Backends = &b
 	out := newSink(t)
 	s.Sink = out.URL

@@ -4,12 +4,11 @@ package e2e
 
 import (
 	"bytes"
-	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -20,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/ptrace/ptraceotlp"
 
+	"github.com/otelcol-llm/otelcol-llm/internal/child"
 	"github.com/otelcol-llm/otelcol-llm/internal/sim"
 )
 
@@ -105,12 +105,12 @@ func TestASIGTERMUnderLoadLosesNothingThatWasAcknowledged(t *testing.T) {
 			want := acknowledged(t, s.tracesURL(), recordedExports(t, 30), func() {
 				go func() {
 					defer close(stopped)
-					took, stopErr = c.stop(stopLimit)
+					took, stopErr = c.Stop(stopLimit)
 				}()
 			})
 			<-stopped
 			require.NoError(t, stopErr)
-			require.NoError(t, c.err, "exit status")
+			require.NoError(t, c.Wait(stopLimit), "exit status")
 			n := 0
 			got := map[string]int{}
 			for _, sp := range out.spans() {
@@ -142,36 +142,42 @@ var portPattern = regexp.MustCompile(`(:-?)(\d{4,5})\b`)
 
 // Every shipped configuration starts, takes traces, and stops cleanly. The ports are replaced by free ones, nothing else.
 func TestShippedConfigurationsStartAndStop(t *testing.T) {
-	files, err := filepath.Glob(filepath.Join(root(t), "distributions", "otelcol-llm", "configs", "*.yaml"))
+	files, err := filepath.Glob(filepath.Join(root, "distributions", "otelcol-llm", "configs", "*.yaml"))
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
 	for _, f := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(f), ".yaml"), func(t *testing.T) {
 			raw, err := os.ReadFile(f)
 			require.NoError(t, err)
-			ports := map[string]int{}
+			ports := map[string]string{}
 			config := portPattern.ReplaceAllStringFunc(string(raw), func(m string) string {
 				digits := strings.TrimLeft(m, ":-")
-				if ports[digits] == 0 {
-					ports[digits] = freePort(t)
+				if ports[digits] == "" {
+					ports[digits] = child.FreePorts(t, 1)[0]
 				}
-				return strings.TrimSuffix(m, digits) + strconv.Itoa(ports[digits])
+				return strings.TrimSuffix(m, digits) + ports[digits]
 			})
 			data := t.TempDir()
 			args := []string{"--config", write(t, filepath.Base(f), config), "--config", "yaml:service::telemetry::metrics::level: none"}
 			port := ports["4318"]
 			if !strings.Contains(config, "OTELCOL_LLM_HTTP_PORT") { // a gateway takes gRPC from agents alone; the recordings are sent by HTTP
-				port = freePort(t)
-				args = append(args, "--config", fmt.Sprintf("yaml:receivers::otlp::protocols::http::endpoint: 127.0.0.1:%d", port))
+				port = child.FreePorts(t, 1)[0]
+				args = append(args, "--config", "yaml:receivers::otlp::protocols::http::endpoint: 127.0.0.1:"+port)
 			}
 			c := start(t, "otelcol-llm", binary(t), []string{"OTELCOL_LLM_DATA=" + data}, args...)
-			require.NotZero(t, port, "the configuration takes OTLP/HTTP")
-			c.listens(t, port)
-			want := acknowledged(t, fmt.Sprintf("http://127.0.0.1:%d/v1/traces", port), recordedExports(t, 5), func() {})
+			require.NotEmpty(t, port, "the configuration takes OTLP/HTTP")
+			require.NoError(t, c.Until(time.Minute, func() error {
+				conn, err := net.DialTimeout("tcp", "127.0.0.1:"+port, time.Second)
+				if err == nil {
+					_ = conn.Close()
+				}
+				return err
+			}))
+			want := acknowledged(t, "http://127.0.0.1:"+port+"/v1/traces", recordedExports(t, 5), func() {})
 			assert.NotEmpty(t, want)
-			took, err := c.stop(stopLimit)
+			took, err := c.Stop(stopLimit)
 			require.NoError(t, err)
-			require.NoError(t, c.err, "exit status")
+			require.NoError(t, c.Wait(stopLimit), "exit status")
 			t.Logf("stopped in %v after %d traces", took, len(want))
 			if written, err := filepath.Glob(filepath.Join(data, "records*.jsonl")); assert.NoError(t, err) && len(written) > 0 {
 				text := ""

@@ -13,6 +13,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-llm/otelcol-llm/internal/child"
 )
 
 // told is what clients were told in one recording.
@@ -27,7 +29,7 @@ type recording struct {
 // recordings finds the recorded vLLM traces whose clients' truth was kept.
 func recordings(t testing.TB) []recording {
 	t.Helper()
-	folder := filepath.Join(fromEnv(t, "OTELCOL_LLM_SHARED", "../shared"), "corpus", "captured")
+	folder := filepath.Join(child.FromEnv(t, "OTELCOL_LLM_SHARED", root, "../shared", "it holds corpus/captured"), "corpus", "captured")
 	if _, err := os.Stat(folder); err != nil {
 		t.Skipf("no recordings: %v (OTELCOL_LLM_SHARED names the folder that holds corpus/captured)", err)
 	}
@@ -95,8 +97,8 @@ func TestRecordingsCountAsTheirClientsWereTold(t *testing.T) {
 	}
 	for _, m := range modes {
 		t.Run(m.name, func(t *testing.T) {
-			s := &setup{Mode: m, Scrape: freePort(t)}
-			b := startBackends(t, fmt.Sprintf("127.0.0.1:%d", s.Scrape), "groups: []\n")
+			s := &setup{Mode: m, Scrape: child.FreePorts(t, 1)[0]}
+			b := startBackends(t, "127.0.0.1:"+s.Scrape, "groups: []\n")
 			s.Backends = &b
 			s.Sink = newSink(t).URL
 			startCollector(t, s)

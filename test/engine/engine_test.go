@@ -4,7 +4,6 @@ package engine
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -17,7 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/otelcol-llm/otelcol-llm/test/internal/child"
+	"github.com/otelcol-llm/otelcol-llm/internal/child"
 )
 
 // model is the served name. The engine's resource states it: vLLM's spans name no model.
@@ -63,7 +62,7 @@ service:
 
 type setup struct {
 	Dir                                 string
-	GRPC, HTTP, Engine, Health, Gateway int
+	GRPC, HTTP, Engine, Health, Gateway string
 	Ways                                []string
 }
 
@@ -72,7 +71,7 @@ func (s *setup) path(name string) string { return filepath.Join(s.Dir, name+".js
 // page is the engine's own page now.
 func (s *setup) page(t *testing.T) page {
 	t.Helper()
-	r, err := http.Get(fmt.Sprintf("http://127.0.0.1:%d/metrics", s.Engine))
+	r, err := http.Get("http://127.0.0.1:" + s.Engine + "/metrics")
 	require.NoError(t, err)
 	defer r.Body.Close()
 	b, err := io.ReadAll(r.Body)
@@ -133,17 +132,17 @@ func TestRealEngineAgreesWithItsClient(t *testing.T) {
 		"OTEL_EXPORTER_OTLP_TRACES_INSECURE=true", "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL=grpc",
 	}, filepath.Join(venv, "vllm"), "serve", filepath.Join(installed, "model"), "--served-model-name", model,
 		"--load-format", "dummy", "--dtype", "bfloat16", "--max-model-len", "2048", "--max-num-seqs", "8",
-		"--host", "127.0.0.1", "--port", strconv.Itoa(s.Engine), "--enable-prompt-tokens-details",
-		"--otlp-traces-endpoint", fmt.Sprintf("http://127.0.0.1:%d", s.GRPC))
+		"--host", "127.0.0.1", "--port", s.Engine, "--enable-prompt-tokens-details",
+		"--otlp-traces-endpoint", "http://127.0.0.1:"+s.GRPC)
 	gateway := child.Start(t, "gateway", []string{
 		"OTEL_SERVICE_NAME=llm-gateway", "OTEL_SEMCONV_STABILITY_OPT_IN=http",
-		fmt.Sprintf("OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:%d", s.HTTP),
-	}, filepath.Join(venv, "python"), "gateway.py", fmt.Sprintf("http://127.0.0.1:%d", s.Engine), strconv.Itoa(s.Gateway))
-	collector.Ready(t, time.Minute, fmt.Sprintf("http://127.0.0.1:%d/", s.Health))
-	gateway.Ready(t, 2*time.Minute, fmt.Sprintf("http://127.0.0.1:%d/ready", s.Gateway))
-	engine.Ready(t, 8*time.Minute, fmt.Sprintf("http://127.0.0.1:%d/health", s.Engine))
+		"OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:" + s.HTTP,
+	}, filepath.Join(venv, "python"), "gateway.py", "http://127.0.0.1:"+s.Engine, s.Gateway)
+	collector.Ready(t, time.Minute, "http://127.0.0.1:"+s.Health+"/")
+	gateway.Ready(t, 2*time.Minute, "http://127.0.0.1:"+s.Gateway+"/ready")
+	engine.Ready(t, 8*time.Minute, "http://127.0.0.1:"+s.Engine+"/health")
 
-	c := &client{base: fmt.Sprintf("http://127.0.0.1:%d", s.Gateway), http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 32}}}
+	c := &client{base: "http://127.0.0.1:" + s.Gateway, http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 32}}}
 	defer c.http.CloseIdleConnections()
 	before := s.idle(t)
 	begin := time.Now()

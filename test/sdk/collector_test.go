@@ -22,7 +22,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/plog"
 
-	"github.com/otelcol-llm/otelcol-llm/test/internal/child"
+	"github.com/otelcol-llm/otelcol-llm/internal/child"
 )
 
 const simModel = "llama-3.1-8b"
@@ -78,7 +78,7 @@ type collector struct {
 	process                                              *child.Process
 	Dir, Sink                                            string
 	Middlewares, Extensions, Started                     string
-	GRPC, HTTP, Metrics, Simulator, Health, Self, Zpages int
+	GRPC, HTTP, Metrics, Simulator, Health, Self, Zpages string
 
 	front     string // where the applications send to: keeps the bytes, passes them on
 	simulator string
@@ -119,8 +119,8 @@ func startCollector(t *testing.T, bin string, raw *sink) *collector {
 	out := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { _, _ = c.out.keep(r) }))
 	t.Cleanup(out.Close)
 	c.Sink = out.URL
-	c.simulator = fmt.Sprintf("http://127.0.0.1:%d", c.Simulator)
-	to, err := url.Parse(fmt.Sprintf("http://127.0.0.1:%d", c.HTTP))
+	c.simulator = "http://127.0.0.1:" + c.Simulator
+	to, err := url.Parse("http://127.0.0.1:" + c.HTTP)
 	require.NoError(t, err)
 	forward := httputil.NewSingleHostReverseProxy(to)
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -140,7 +140,7 @@ func startCollector(t *testing.T, bin string, raw *sink) *collector {
 	file := filepath.Join(c.Dir, "config.yaml")
 	require.NoError(t, os.WriteFile(file, []byte(b.String()), 0o600))
 	c.process = child.Start(t, "otelcol-llm", nil, bin, "--config", file)
-	c.process.Ready(t, time.Minute, fmt.Sprintf("http://127.0.0.1:%d/", c.Health))
+	c.process.Ready(t, time.Minute, "http://127.0.0.1:"+c.Health+"/")
 	return c
 }
 
@@ -196,7 +196,7 @@ func (c *collector) keepAnswer(t *testing.T, x export) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, fmt.Sprintf("http://127.0.0.1:%d%s", c.HTTP, x.path), strings.NewReader(x.body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://127.0.0.1:"+c.HTTP+x.path, strings.NewReader(x.body))
 	require.NoError(t, err)
 	req.Header.Set("Content-Type", x.contentType)
 	if x.encoding != "" {
@@ -215,12 +215,12 @@ func (c *collector) keepAnswer(t *testing.T, x export) {
 func (c *collector) keepPages(t *testing.T) {
 	t.Helper()
 	for name, u := range map[string]string{
-		"self-metrics":      fmt.Sprintf("http://127.0.0.1:%d/metrics", c.Self),
-		"prometheus page":   fmt.Sprintf("http://127.0.0.1:%d/metrics", c.Metrics),
-		"zpages: service":   fmt.Sprintf("http://127.0.0.1:%d/debug/servicez", c.Zpages),
-		"zpages: pipelines": fmt.Sprintf("http://127.0.0.1:%d/debug/pipelinez", c.Zpages),
-		"zpages: features":  fmt.Sprintf("http://127.0.0.1:%d/debug/featurez", c.Zpages),
-		"zpages: traces":    fmt.Sprintf("http://127.0.0.1:%d/debug/tracez", c.Zpages),
+		"self-metrics":      "http://127.0.0.1:" + c.Self + "/metrics",
+		"prometheus page":   "http://127.0.0.1:" + c.Metrics + "/metrics",
+		"zpages: service":   "http://127.0.0.1:" + c.Zpages + "/debug/servicez",
+		"zpages: pipelines": "http://127.0.0.1:" + c.Zpages + "/debug/pipelinez",
+		"zpages: features":  "http://127.0.0.1:" + c.Zpages + "/debug/featurez",
+		"zpages: traces":    "http://127.0.0.1:" + c.Zpages + "/debug/tracez",
 	} {
 		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, u, http.NoBody)

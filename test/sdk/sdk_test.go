@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/otelcol-llm/otelcol-llm/test/internal/child"
+	"github.com/otelcol-llm/otelcol-llm/internal/child"
 )
 
 // result is what an application says at its end.
@@ -157,9 +157,9 @@ litellm_settings: {callbacks: [otel], num_retries: 0}
 		"LITELLM_LOCAL_MODEL_COST_MAP=True", "LITELLM_OTEL_INTEGRATION_ENABLE_METRICS=true", "LITELLM_OTEL_INTEGRATION_ENABLE_EVENTS=true",
 		"OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=span_and_event",
 		"PATH=" + filepath.Join(home, "bin") + ":" + os.Getenv("PATH"),
-	}, filepath.Join(home, "bin", "litellm"), "--config", file, "--host", "127.0.0.1", "--port", fmt.Sprint(port))
-	p.Ready(t, 3*time.Minute, fmt.Sprintf("http://127.0.0.1:%d/health/liveliness", port))
-	return fmt.Sprintf("http://127.0.0.1:%d/v1", port)
+	}, filepath.Join(home, "bin", "litellm"), "--config", file, "--host", "127.0.0.1", "--port", port)
+	p.Ready(t, 3*time.Minute, "http://127.0.0.1:"+port+"/health/liveliness")
+	return "http://127.0.0.1:" + port + "/v1"
 }
 
 // found tells whether a text is in a content: as it is, or in base64 at any offset.

@@ -32,7 +32,7 @@ func TestKilledGateway(t *testing.T) {
 	stop := load(t, tr, []string{a.otlp}, 1200, 2)
 	acked(t, tr, 1200)
 
-	top.gateways[1].kill()
+	top.gateways[1].Kill()
 	killed := time.Now()
 	acked(t, tr, 200) // the name still has the dead gateway for a moment
 	top.resolve(t, 0)

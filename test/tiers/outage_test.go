@@ -71,7 +71,7 @@ func onSmallDisk(dir string, bytes int) func(*launch) {
 // fill writes to a disk that only the collector sees until nothing more goes on it, and returns what frees it.
 func (c *collector) fill(t testing.TB, disk string) (free func()) {
 	t.Helper()
-	name := fmt.Sprintf("/proc/%d/root%s/filler", c.cmd.Process.Pid, disk)
+	name := fmt.Sprintf("/proc/%d/root%s/filler", c.PID(), disk)
 	f, err := os.Create(name)
 	require.NoError(t, err)
 	for _, size := range []int{64 << 10, 4 << 10, 1} { // the last bytes as well

@@ -7,20 +7,18 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+
+	"github.com/otelcol-llm/otelcol-llm/internal/child"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -33,30 +31,8 @@ var client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, T
 
 // collector is one process of the built binary.
 type collector struct {
-	name         string
-	cmd          *exec.Cmd
+	*child.Process
 	health, self string // URLs
-	stderr       *buffer
-	exited       chan struct{}
-	err          error // after exited
-}
-
-// buffer is what a process has written so far.
-type buffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *buffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *buffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
 }
 
 // launch is how a collector is started.
@@ -67,18 +43,6 @@ type launch struct {
 	// hosts is a file that the process sees as /etc/hosts; disk a folder on which it sees a file system of diskBytes.
 	hosts, disk string
 	diskBytes   int
-}
-
-// builtCollector returns the built collector, or skips.
-func builtCollector(t testing.TB) string {
-	t.Helper()
-	bin := os.Getenv("OTELCOL_LLM_BIN")
-	if bin == "" {
-		t.Skip("OTELCOL_LLM_BIN is not set; make test-e2e builds the binary and sets it")
-	}
-	abs, err := filepath.Abs(bin)
-	require.NoError(t, err)
-	return abs
 }
 
 // needNamespaces skips where a process cannot have mounts of its own.
@@ -92,11 +56,8 @@ func needNamespaces(t testing.TB) {
 // start starts a collector and waits until it is healthy. It is killed at the end of the test.
 func start(t testing.TB, l launch) *collector {
 	t.Helper()
-	ports := freePorts(t, "127.0.0.1", 2)
-	c := &collector{
-		name: l.name, stderr: &buffer{}, exited: make(chan struct{}),
-		health: "http://127.0.0.1:" + ports[0], self: "http://127.0.0.1:" + ports[1] + "/metrics",
-	}
+	ports := child.FreePorts(t, 2)
+	c := &collector{health: "http://127.0.0.1:" + ports[0], self: "http://127.0.0.1:" + ports[1] + "/metrics"}
 	var script strings.Builder
 	if l.hosts != "" {
 		fmt.Fprintf(&script, "mount --bind '%s' /etc/hosts\n", l.hosts)
@@ -104,64 +65,33 @@ func start(t testing.TB, l launch) *collector {
 	if l.disk != "" {
 		fmt.Fprintf(&script, "mkdir -p '%[1]s'; mount -t tmpfs -o size=%[2]d tmpfs '%[1]s'\n", l.disk, l.diskBytes)
 	}
-	fmt.Fprintf(&script, "exec '%s'", builtCollector(t))
+	fmt.Fprintf(&script, "exec '%s'", child.FromEnv(t, "OTELCOL_LLM_BIN", "../..", "bin/otelcol-llm", "make build"))
 	for _, s := range l.configs {
 		fmt.Fprintf(&script, " --config '%s'", s)
 	}
 	// exec all the way: the process that is started is the collector.
-	c.cmd = exec.Command("unshare", "-m", "sh", "-ec", script.String())
-	c.cmd.Dir = t.TempDir()
-	c.cmd.Env = append(os.Environ(), "OTELCOL_LLM_HEALTH_PORT="+ports[0], "OTELCOL_LLM_SELF_PORT="+ports[1], "OTELCOL_LLM_LOG_LEVEL=warn")
-	c.cmd.Env = append(c.cmd.Env, l.env...)
-	c.cmd.Stdout, c.cmd.Stderr = c.stderr, c.stderr
-	require.NoError(t, c.cmd.Start())
-	go func() {
-		c.err = c.cmd.Wait()
-		close(c.exited)
-	}()
-	t.Cleanup(c.kill)
-	deadline := time.Now().Add(patience)
-	for time.Now().Before(deadline) {
-		select {
-		case <-c.exited:
-			t.Fatalf("%s ended before it was up: %v\n%s", c.name, c.err, c.stderr)
-		case <-time.After(20 * time.Millisecond):
-		}
-		if code, _, err := get(c.health); err == nil && code == http.StatusOK {
-			return c
-		}
-	}
-	t.Fatalf("%s is not up:\n%s", c.name, c.stderr)
-	return nil
-}
-
-// kill ends the process without a chance to do anything.
-func (c *collector) kill() {
-	_ = c.cmd.Process.Kill()
-	<-c.exited
+	cmd := exec.Command("unshare", "-m", "sh", "-ec", script.String())
+	cmd.Dir = t.TempDir()
+	cmd.Env = append([]string{"OTELCOL_LLM_HEALTH_PORT=" + ports[0], "OTELCOL_LLM_SELF_PORT=" + ports[1], "OTELCOL_LLM_LOG_LEVEL=warn"}, l.env...)
+	c.Process = child.StartCommand(t, l.name, cmd, 0)
+	c.Ready(t, patience, c.health)
+	return c
 }
 
 // stop sends SIGTERM and returns how long the process took to end.
 func (c *collector) stop(t testing.TB) time.Duration {
 	t.Helper()
-	begin := time.Now()
-	require.NoError(t, c.cmd.Process.Signal(syscall.SIGTERM))
-	select {
-	case <-c.exited:
-	case <-time.After(patience):
-		t.Fatalf("%s runs %s after SIGTERM:\n%s", c.name, patience, tail(c.stderr.String()))
-	}
-	require.NoError(t, c.err, "%s: %s", c.name, tail(c.stderr.String()))
-	return time.Since(begin)
+	took, err := c.Stop(patience)
+	require.NoError(t, err, c.Name)
+	require.NoError(t, c.Wait(patience), c.Name)
+	return took
 }
-
-func tail(s string) string { return s[max(0, len(s)-3000):] }
 
 // metric is the sum of a metric of the collector about itself over all series that have every one of the parts in their labels.
 func (c *collector) metric(t testing.TB, name string, parts ...string) float64 {
 	t.Helper()
 	_, page, err := get(c.self)
-	require.NoError(t, err, c.name)
+	require.NoError(t, err, c.Name)
 	total := 0.0
 	for line := range strings.SplitSeq(page, "\n") {
 		rest, ok := strings.CutPrefix(line, name)
@@ -192,7 +122,7 @@ type usage struct {
 
 func (c *collector) usage(t testing.TB) usage {
 	t.Helper()
-	dir := "/proc/" + strconv.Itoa(c.cmd.Process.Pid)
+	dir := "/proc/" + strconv.Itoa(c.PID())
 	stat, err := os.ReadFile(dir + "/stat")
 	require.NoError(t, err)
 	f := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+2:]))
@@ -211,21 +141,6 @@ func (c *collector) usage(t testing.TB) usage {
 		}
 	}
 	return u
-}
-
-// freePorts are ports that are free on an address a moment before they are used.
-func freePorts(t testing.TB, address string, n int) []string {
-	t.Helper()
-	var out []string
-	for range n {
-		l, err := net.Listen("tcp", address+":0")
-		require.NoError(t, err)
-		defer l.Close() // all at the end, so that no port comes twice
-		_, port, err := net.SplitHostPort(l.Addr().String())
-		require.NoError(t, err)
-		out = append(out, port)
-	}
-	return out
 }
 
 func get(url string) (int, string, error) {

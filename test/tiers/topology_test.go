@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-llm/otelcol-llm/internal/child"
 )
 
 // gatewayName is the DNS name that the agents of a test know.
@@ -47,7 +49,7 @@ func newTopology(t testing.TB) *topology {
 func gatewayPort(t testing.TB) string {
 	t.Helper()
 	for range 20 {
-		port := freePorts(t, address(0), 1)[0]
+		port := child.FreePorts(t, 1)[0]
 		free := true
 		for i := range 3 {
 			l, err := net.Listen("tcp", address(i)+":"+port)
@@ -107,7 +109,7 @@ type agent struct {
 
 func (top *topology) agent(t testing.TB, name string, more ...func(*launch)) *agent {
 	t.Helper()
-	ports := freePorts(t, "127.0.0.1", 2)
+	ports := child.FreePorts(t, 2)
 	l := launch{
 		name: name, configs: append([]string{"builtin:agent"}, top.agentConfigs...), hosts: top.hosts,
 		env: append([]string{

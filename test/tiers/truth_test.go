@@ -108,7 +108,7 @@ func TestTwoTiersGiveTheSimulatorsTruth(t *testing.T) {
 		assert.Positive(t, b.counter("llm_requests_total", `otelcol_gateway="gateway-`+string(rune('0'+i))+`"`), "gateway %d had its share", i)
 	}
 	for i, a := range agents {
-		assert.Positive(t, b.counter("system_cpu_time_seconds_total", `host_name="node-`+string(rune('0'+i))+`"`), "host metrics of %s", a.name)
+		assert.Positive(t, b.counter("system_cpu_time_seconds_total", `host_name="node-`+string(rune('0'+i))+`"`), "host metrics of %s", a.Name)
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()

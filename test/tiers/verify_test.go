@@ -137,7 +137,7 @@ func (top *topology) settled(t testing.TB, agents ...*agent) {
 		}
 		for _, g := range top.gateways {
 			select {
-			case <-g.exited:
+			case <-g.Exited():
 				continue
 			default:
 			}
