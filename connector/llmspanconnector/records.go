@@ -132,21 +132,24 @@ func (c *recordsConnector) take(now time.Time, s *settled) {
 	c.waiting += len(requests)
 }
 
-// wanted are the requests that get a record. The other outputs see what is settled, too, so it stays as it is.
+// wanted is a copy of the requests that get a record.
 func (c *recordsConnector) wanted(all []join.Logical) []join.Logical {
+	n := 0
 	for i := range all {
 		if c.wants(&all[i].Request) {
-			continue
+			n++
 		}
-		some := slices.Clone(all[:i])
-		for j := i + 1; j < len(all); j++ {
-			if c.wants(&all[j].Request) {
-				some = append(some, all[j])
-			}
-		}
-		return some
 	}
-	return all
+	if n == len(all) {
+		return slices.Clone(all)
+	}
+	some := make([]join.Logical, 0, n)
+	for i := range all {
+		if c.wants(&all[i].Request) {
+			some = append(some, all[i])
+		}
+	}
+	return some
 }
 
 func (c *recordsConnector) wants(r *request.Request) bool {

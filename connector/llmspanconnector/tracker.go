@@ -7,15 +7,12 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/component"
-	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/otelcol-llm/otelcol-llm/connector/llmspanconnector/internal/metadata"
-	"github.com/otelcol-llm/otelcol-llm/internal/llm/dialect"
 	"github.com/otelcol-llm/otelcol-llm/internal/llm/join"
 	"github.com/otelcol-llm/otelcol-llm/internal/llm/request"
-	"github.com/otelcol-llm/otelcol-llm/internal/llm/split"
 )
 
 // rememberRetries is how long a request span is told from a retry. OTLP senders give up after five minutes by default.
@@ -28,7 +25,7 @@ type settled struct {
 	decided []*request.Request
 }
 
-// sink takes what was settled at a time, with tracker.mu held: it must be quick, and keep nothing but what it copies.
+// sink takes what was settled at a time, with tracker.mu held: it must be quick, and keep nothing of it but copies.
 type sink func(time.Time, *settled)
 
 // tracker joins the spans of batches to requests, once for all outputs of a connector, and counts what it does.
@@ -86,7 +83,9 @@ func (t *tracker) set(o output, to sink) {
 
 // add takes a batch.
 func (t *tracker) add(ctx context.Context, td ptrace.Traces) {
-	b := readBatch(td)
+	b := batches.Get().(*batch)
+	defer b.done()
+	b.read(td)
 	if len(b.spans) == 0 {
 		return
 	}
@@ -118,6 +117,7 @@ func (t *tracker) report(ctx context.Context, now time.Time, res *settled) {
 			to(now, res)
 		}
 	}
+	defer t.joiner.Reuse(res.Result)
 	requests := 0
 	for i := range res.Requests {
 		if res.Requests[i].First {
@@ -138,70 +138,4 @@ func (t *tracker) report(ctx context.Context, now time.Time, res *settled) {
 			c.counter.Add(ctx, int64(c.n))
 		}
 	}
-}
-
-// batch is the spans of one call as the joiner needs them.
-type batch struct {
-	spans []join.Span
-	// requests is the number of spans that report a request.
-	requests int
-	// whole says that the traces in the batch were assembled and decided on, so that nothing has to be waited for.
-	whole bool
-	// decided has one span of each such trace.
-	decided []*request.Request
-}
-
-// readBatch reads the spans of a batch. Our own stage spans are left out.
-func readBatch(td ptrace.Traces) batch {
-	b := batch{spans: make([]join.Span, 0, td.SpanCount())}
-	var traces map[pcommon.TraceID]struct{} // those of decided
-	for _, rs := range td.ResourceSpans().All() {
-		var source *request.Source
-		for _, ss := range rs.ScopeSpans().All() {
-			if ss.Scope().Name() == split.ScopeName {
-				continue
-			}
-			if source == nil {
-				source = dialect.ReadResource(rs.Resource())
-			}
-			for _, span := range ss.Spans().All() {
-				s := join.Span{TraceID: span.TraceID(), SpanID: span.SpanID(), ParentID: span.ParentSpanID()}
-				r, ok := dialect.Read(span, source)
-				keep := func() *request.Request { // only what is kept goes to the heap
-					kept := r
-					return &kept
-				}
-				if r.Decision != "" {
-					b.whole = true
-					if _, seen := traces[r.TraceID]; !seen && !r.Partial {
-						if traces == nil {
-							traces = map[pcommon.TraceID]struct{}{}
-						}
-						traces[r.TraceID] = struct{}{}
-						b.decided = append(b.decided, keep())
-					}
-				}
-				switch {
-				case ok && !r.LayerOnly:
-					s.Request = keep()
-					b.requests++
-				case ok && r.Operation != "":
-					s.Request = keep() // a plain layer around one call
-				case leaf(span):
-					continue
-				}
-				b.spans = append(b.spans, s)
-			}
-		}
-	}
-	return b
-}
-
-// leaf tells the spans of single ASGI events, of which a streamed answer has hundreds and below which nothing stands.
-func leaf(span ptrace.Span) bool {
-	if span.Kind() != ptrace.SpanKindInternal {
-		return false
-	}
-	_, ok := span.Attributes().Get("asgi.event.type")
-	return ok
 }

@@ -1,6 +1,7 @@
 package cost
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"strconv"
@@ -174,3 +175,14 @@ func IsCurrency(s string) bool {
 
 // quote names a model in an error.
 func quote(model string) string { return strconv.Quote(model) }
+
+// AppendKey appends to b what tells the price from every other: equal prices append the same.
+func (p *Price) AppendKey(b []byte) []byte {
+	b = append(binary.AppendUvarint(b, uint64(len(p.Currency))), p.Currency...)
+	for _, n := range [...]int64{
+		int64(p.Input), int64(p.Output), int64(p.CachedInput), int64(p.CacheWrite), int64(p.Reasoning), p.Request.units, p.Request.pico,
+	} {
+		b = binary.AppendVarint(b, n)
+	}
+	return b
+}

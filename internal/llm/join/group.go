@@ -27,7 +27,9 @@ type group struct {
 	id    string            // base when it is an id that a client can have read, else ""
 	ident *identity
 
-	merged  request.Request
+	// merged is what its spans say together, while there is something to settle; then it is packed into req.
+	merged  *request.Request
+	req     compact
 	spans   int
 	prompt  string // the only one of most calls
 	first   promptTokens
@@ -125,10 +127,11 @@ func (j *Joiner) group(t *trace, r *request.Request) *group {
 		return g
 	}
 	if g := t.pair(id, r); g != nil {
-		if t.paired == nil {
-			t.paired = map[groupKey]*group{}
+		m := t.more()
+		if m.paired == nil {
+			m.paired = map[groupKey]*group{}
 		}
-		t.paired[k] = g // further sequences of this side belong to it, too
+		m.paired[k] = g // further sequences of this side belong to it, too
 		return g
 	}
 	root := r.ParentID.IsEmpty() && id != "" && !r.Beam
@@ -173,19 +176,19 @@ func (g *group) add(r *request.Request) {
 	g.last = key{r.TraceID, r.SpanID}
 	switch {
 	case g.spans == 0:
-		g.merged = *r
+		*g.merged = *r
 	case g.decodes == 0 && !prefillSide(r):
 		// The side that answered speaks for the request; the prefill has it begin.
-		before := g.merged
-		g.merged = *r
-		inherit(&g.merged, &before)
+		before := *g.merged
+		*g.merged = *r
+		inherit(g.merged, &before)
 		g.merged.Start = min(g.merged.Start, before.Start)
 		g.tpot = request.Seconds{}
 	case g.decodes > 0 && prefillSide(r):
-		inherit(&g.merged, r)
+		inherit(g.merged, r)
 		g.merged.Start = min(g.merged.Start, r.Start)
 	default:
-		merge(&g.merged, r)
+		merge(g.merged, r)
 	}
 	g.spans++
 	if !g.tpot.Known && (g.decodes == 0 || !prefillSide(r)) {
@@ -229,7 +232,7 @@ func (g *group) add(r *request.Request) {
 
 // Usage is what the engine spans of one call used together, by the rules of group.
 func Usage(spans []*request.Request) cost.Usage {
-	var g group
+	g := group{merged: &request.Request{}}
 	for i, r := range spans {
 		if i == 0 {
 			g.groupKey = groupKey{base: baseOf(r), beam: r.Beam}
@@ -266,11 +269,29 @@ func (g *group) totals() totals {
 	}
 }
 
+// open makes a group ready to take a span.
+func (j *Joiner) open(g *group) {
+	if g.merged != nil {
+		return
+	}
+	if n := len(j.spare); n > 0 {
+		g.merged, j.spare = j.spare[n-1], j.spare[:n-1]
+	} else {
+		g.merged = &request.Request{}
+	}
+	if g.req.shared != nil {
+		g.req.unpack(g.merged)
+	}
+}
+
 // settleGroup reports a group, or what it has gained since it was reported.
-func (j *Joiner) settleGroup(g *group) Logical {
+func (j *Joiner) settleGroup(g *group, res *Result) {
 	g.dirty = false
 	all := g.totals()
-	l := Logical{Request: g.merged, Sequences: g.spans, TPOT: g.tpot, First: !g.settled && g.under == nil && !g.retry}
+	res.Requests = append(res.Requests, Logical{
+		Request: *g.merged, Sequences: g.spans, TPOT: g.tpot, First: !g.settled && g.under == nil && !g.retry,
+	})
+	l := &res.Requests[len(res.Requests)-1]
 	if g.under != nil && g.under.tokensCounted {
 		// The layer above was counted with its own figures, because this span came late.
 		all = totals{}
@@ -286,9 +307,13 @@ func (j *Joiner) settleGroup(g *group) Logical {
 	}
 	l.Quality &^= g.issues
 	g.issues |= l.Quality
-	g.price(&l)
+	g.price(l)
 	g.reported, g.settled = all, true
-	return l
+	j.sharing.pack(g.merged, &g.req)
+	if len(j.spare) < maxReused {
+		j.spare = append(j.spare, g.merged)
+	}
+	g.merged = nil
 }
 
 func most(a, b request.Tokens) request.Tokens {

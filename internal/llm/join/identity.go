@@ -20,8 +20,9 @@ type identity struct {
 type side struct {
 	trace   pcommon.TraceID
 	outers  []*outer
-	many    bool // seen in several traces
-	settled bool // one of them was counted
+	first   [1]*outer // where outers begins
+	many    bool      // seen in several traces
+	settled bool      // one of them was counted
 }
 
 // identify returns what is known under an id and keeps it until release; nil for no id.
@@ -53,14 +54,17 @@ func (i *identity) addGroup(g *group) {
 }
 
 func (i *identity) addOuter(o *outer) {
-	s := &i.sides[o.req.Layer]
+	s := &i.sides[o.req.layer]
 	switch {
 	case s.many:
-	case s.trace.IsEmpty(), s.trace == o.node.trace:
-		s.trace = o.node.trace
+	case s.trace.IsEmpty(), s.trace == o.trace:
+		s.trace = o.trace
+		if s.outers == nil {
+			s.outers = s.first[:0]
+		}
 		s.outers = append(s.outers, o)
 	default:
-		s.many, s.outers = true, nil
+		s.many, s.outers, s.first[0] = true, nil, nil
 	}
 }
 
@@ -71,13 +75,13 @@ func (i *identity) forget(t *trace) {
 	}
 	for l := range i.sides {
 		if s := &i.sides[l]; s.trace == t.id {
-			s.outers = nil
+			s.outers, s.first[0] = nil, nil
 		}
 	}
 }
 
 // unique tells whether one call of an engine at most has the id, and no other trace than o's has it on o's layer.
-func (i *identity) unique(o *outer) bool { return i.groups <= 1 && !i.sides[o.req.Layer].many }
+func (i *identity) unique(o *outer) bool { return i.groups <= 1 && !i.sides[o.req.layer].many }
 
 // partners are the layers in another trace that have o's id: the other side of the same request.
 func (i *identity) partners(o *outer) *side {
@@ -85,7 +89,7 @@ func (i *identity) partners(o *outer) *side {
 		return nil
 	}
 	for l := range i.sides {
-		if s := &i.sides[l]; request.Layer(l) != o.req.Layer && !s.many && !s.trace.IsEmpty() && s.trace != o.node.trace {
+		if s := &i.sides[l]; request.Layer(l) != o.req.layer && !s.many && !s.trace.IsEmpty() && s.trace != o.trace {
 			return s
 		}
 	}

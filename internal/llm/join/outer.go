@@ -3,14 +3,16 @@ package join
 import (
 	"time"
 
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
 	"github.com/otelcol-llm/otelcol-llm/internal/llm/request"
 )
 
 // outer is a client's or gateway's span of a request.
 type outer struct {
-	node    *node
-	req     *request.Request
-	id      string
+	key
+	parent  pcommon.SpanID
+	req     compact
 	ident   *identity
 	arrived time.Time
 	// absorbed: an engine's span was counted for the same request.
@@ -21,17 +23,26 @@ type outer struct {
 	added bool
 	// above: it stands above a layer that was counted before it came; repeats: the usage of that one was added.
 	above, repeats bool
+
+	// Of a look at the layers that wait: the first layer that hangs from this one, and the next that hangs from the same; the look in which
+	// it was found to be part of a component.
+	first, sibling *outer
+	pass           uint64
 }
 
-func (j *Joiner) hold(now time.Time, t *trace, n *node, r *request.Request) {
-	o := &outer{node: n, req: r, id: r.ResponseID, arrived: now}
-	if o.ident = j.identify(o.id); o.ident != nil {
+// id is the response id that it read.
+func (o *outer) id() string { return o.req.responseID }
+
+func (j *Joiner) hold(now time.Time, t *trace, k key, parent pcommon.SpanID, r *request.Request) *outer {
+	o := &outer{key: k, parent: parent, arrived: now}
+	j.sharing.pack(r, &o.req)
+	if o.ident = j.identify(o.id()); o.ident != nil {
 		o.ident.addOuter(o)
 	}
-	n.outer = o
 	t.addOuter(o)
 	t.waiting++
 	j.held++
+	return o
 }
 
 // maxDepth ends a walk up a trace that is no tree.
@@ -62,14 +73,14 @@ func (j *Joiner) layers(g *group, f func(*outer)) {
 		return
 	}
 	for _, o := range g.trace.withID(g.id) {
-		if o.id == g.id {
-			j.above(o.node.key, f)
+		if o.id() == g.id {
+			j.above(o.key, f)
 		}
 	}
 	for l := range g.ident.sides {
 		for _, o := range g.ident.sides[l].outers {
-			if o.node.trace != g.trace.id && o.ident.unique(o) {
-				j.above(o.node.key, f)
+			if o.trace != g.trace.id && o.ident.unique(o) {
+				j.above(o.key, f)
 			}
 		}
 	}
@@ -77,8 +88,10 @@ func (j *Joiner) layers(g *group, f func(*outer)) {
 
 // take gives a call of an engine what the layers around it know, before it is counted.
 func (j *Joiner) take(g *group) {
+	var r request.Request
 	j.layers(g, func(o *outer) {
-		inherit(&g.merged, o.req)
+		o.req.unpack(&r)
+		inherit(g.merged, &r)
 		if o.counted && !o.absorbed && !g.settled {
 			g.under = o
 		}
@@ -89,7 +102,7 @@ func (j *Joiner) take(g *group) {
 // traces is looked at here, when a wait ends, and not when a span comes: by then it may have turned out to be no id.
 func (j *Joiner) mark(t *trace) {
 	absorb := func(o *outer) {
-		j.joined.Add(o.req.Source.Service, j.now)
+		j.joined.Add(o.req.shared.source.Service, j.now)
 		if !o.settled {
 			o.absorbed = true
 		}
@@ -102,7 +115,7 @@ func (j *Joiner) mark(t *trace) {
 	}
 	for _, o := range t.outers {
 		if i := o.ident; i != nil && i.groups == 1 && (i.group == nil || i.group.trace != t) && i.unique(o) {
-			j.above(o.node.key, func(o *outer) {
+			j.above(o.key, func(o *outer) {
 				if i.group != nil {
 					j.note(i.group, o)
 				}
@@ -110,19 +123,24 @@ func (j *Joiner) mark(t *trace) {
 			})
 		}
 		if o.counted {
-			j.above(o.node.key, func(p *outer) { p.above, p.repeats = true, p.repeats || o.added })
+			j.above(o.key, func(p *outer) { p.above, p.repeats = true, p.repeats || o.added })
 		}
 	}
 }
 
 // note keeps what a layer knows of the answer of a call that was counted before the layer came.
 func (j *Joiner) note(g *group, o *outer) {
-	news := o.req.Quality &^ g.issues
+	news := o.req.quality &^ g.issues
 	if !g.settled || g.dirty || o.settled || news == 0 {
 		return
 	}
 	g.issues |= news
-	l := Logical{Request: g.merged}
+	var l Logical
+	if g.merged != nil {
+		l.Request = *g.merged
+	} else {
+		g.req.unpack(&l.Request)
+	}
 	l.Quality = news
 	j.notes = append(j.notes, l)
 }

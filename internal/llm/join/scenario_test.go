@@ -167,7 +167,7 @@ func (r *runner) drain() sums {
 	require.Empty(r.t, r.j.traces)
 	require.Empty(r.t, r.j.byID)
 	require.Empty(r.t, r.j.roots)
-	require.Zero(r.t, r.j.order.Len())
+	require.Nil(r.t, r.j.order.front)
 	return r.got
 }
 

@@ -220,7 +220,7 @@ func TestAForgottenTraceIsLetGoOf(t *testing.T) {
 	require.Equal(t, 1, r.j.Remembered())
 	for l := range r.j.byID["x1"].sides {
 		for _, o := range r.j.byID["x1"].sides[l].outers {
-			assert.Equal(t, pcommon.TraceID{2}, o.node.trace)
+			assert.Equal(t, pcommon.TraceID{2}, o.trace)
 		}
 	}
 	assert.Equal(t, sums{requests: 1, input: 10, output: 5, settled: 2}, r.drain())
