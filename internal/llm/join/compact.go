@@ -10,11 +10,24 @@ import (
 	"github.com/otelcol-llm/otelcol-llm/internal/llm/request"
 )
 
-// compact is a request as it is remembered. Tens of thousands are, and what the garbage collector has to follow in them is most of what
-// they cost: a request has 17 pointers to objects of its own, this has four, and what it says in words it shares with others like it.
+// compact is a request as it is remembered. Tens of thousands are, and what the garbage collector has to follow in them would be most of
+// what they cost: a request has 17 pointers to objects of its own. This has none: what it says in words it shares with others like it,
+// and its ids are in itself.
 type compact struct {
-	shared                            *shared
-	traceState, requestID, responseID string
+	shared ref // of sharing
+	long   ref // ids that text has no room for
+	// text is the tracestate and the ids, one behind the other, of these lengths.
+	text [60]byte
+	lens [3]uint8
+
+	layer             request.Layer
+	status            request.Status
+	outcome           request.Outcome
+	violated, quality request.Flags
+	reported          bool // its cost
+	// knownSeconds, knownTokens and flags have a bit for each of the fields that the functions of these names list.
+	knownTokens         uint8
+	knownSeconds, flags uint16
 
 	traceID          pcommon.TraceID
 	spanID, parentID pcommon.SpanID
@@ -22,22 +35,19 @@ type compact struct {
 
 	seconds [numSeconds]float64
 	tokens  [numTokens]int64
-	// knownSeconds, knownTokens and flags have a bit for each of the fields that the functions of these names list.
-	knownSeconds, flags uint16
-	knownTokens         uint8
-
-	layer             request.Layer
-	status            request.Status
-	outcome           request.Outcome
-	violated, quality request.Flags
-	reported          bool // its cost
 
 	sequences, maxTokens, httpStatus, chunks int64
 	cost                                     request.Opt[cost.Amount]
 }
 
-// shared is what requests of the same kind have in common: their source, and what they say in words. It does not change.
+// ids are what hardly two requests share.
+type ids struct{ traceState, requestID, responseID string }
+
+// shared is what requests of the same kind have in common: their source, and what they say in words. But for refs it does not change.
 type shared struct {
+	key  string
+	refs int
+
 	source     *request.Source
 	words      [numWords]string
 	price      *cost.Price
@@ -88,13 +98,25 @@ func words(r *request.Request) [numWords]*string {
 	}
 }
 
-// pack makes c what is remembered of r.
+// pack makes c what is remembered of r, instead of what it was.
 func (s *sharing) pack(r *request.Request, c *compact) {
+	s.forget(c)
 	*c = compact{
-		shared: s.of(r), traceState: r.TraceState, requestID: r.RequestID, responseID: r.ResponseID,
+		shared:  s.of(r),
 		traceID: r.TraceID, spanID: r.SpanID, parentID: r.ParentID, start: r.Start, end: r.End,
 		layer: r.Layer, status: r.Status, outcome: r.Outcome, violated: r.Violated, quality: r.Quality, reported: r.Reported,
 		sequences: r.Sequences, maxTokens: r.MaxTokens, httpStatus: r.HTTPStatus, chunks: r.Chunks, cost: r.Cost,
+	}
+	if len(r.TraceState)+len(r.RequestID)+len(r.ResponseID) > len(c.text) {
+		var l *ids
+		c.long, l = s.long.add()
+		*l = ids{r.TraceState, r.RequestID, r.ResponseID}
+	} else {
+		at := 0
+		for i, t := range [...]string{r.TraceState, r.RequestID, r.ResponseID} {
+			at += copy(c.text[at:], t)
+			c.lens[i] = uint8(len(t))
+		}
 	}
 	for i, f := range seconds(r) {
 		if f.Known {
@@ -115,19 +137,62 @@ func (s *sharing) pack(r *request.Request, c *compact) {
 	}
 }
 
+// forget lets go of what c shares.
+func (s *sharing) forget(c *compact) {
+	if c.shared != 0 {
+		s.table.at(c.shared).refs--
+		c.shared = 0
+	}
+	if c.long != 0 {
+		s.long.release(c.long)
+		c.long = 0
+	}
+}
+
+// ids are those of c.
+func (s *sharing) ids(c *compact) ids {
+	if l := s.long.at(c.long); l != nil {
+		return *l
+	}
+	a := int(c.lens[0])
+	b := a + int(c.lens[1])
+	end := b + int(c.lens[2])
+	t := string(c.text[:end])
+	return ids{t[:a], t[a:b], t[b:end]}
+}
+
+// responseID and hasResponseID are for the one of them that joins layers.
+func (s *sharing) responseID(c *compact) string { return s.ids(c).responseID }
+
+func (s *sharing) hasResponseID(c *compact, id string) bool {
+	if l := s.long.at(c.long); l != nil {
+		return l.responseID == id
+	}
+	from := int(c.lens[0]) + int(c.lens[1])
+	return string(c.text[from:from+int(c.lens[2])]) == id
+}
+
+func (s *sharing) service(c *compact) string { return s.table.at(c.shared).source.Service }
+
+func (s *sharing) price(c *compact) *cost.Price { return s.table.at(c.shared).price }
+
+func (s *sharing) currency(c *compact) string { return s.table.at(c.shared).words[wordCurrency] }
+
 // unpack makes r what was packed. Its slices are shared and at their capacity: who adds to one gets one of his own.
-func (c *compact) unpack(r *request.Request) {
+func (s *sharing) unpack(c *compact, r *request.Request) {
+	sh, id := s.table.at(c.shared), s.ids(c)
 	*r = request.Request{
-		Source: c.shared.source, TraceState: c.traceState, RequestID: c.requestID, ResponseID: c.responseID,
+		Source: sh.source, TraceState: id.traceState, RequestID: id.requestID, ResponseID: id.responseID,
 		TraceID: c.traceID, SpanID: c.spanID, ParentID: c.parentID, Start: c.start, End: c.end,
 		Layer: c.layer, Status: c.status, Sequences: c.sequences, MaxTokens: c.maxTokens, HTTPStatus: c.httpStatus, Chunks: c.chunks,
-		Invalid: c.shared.invalid,
+		Invalid: sh.invalid,
 		Business: request.Business{
-			Outcome: c.outcome, Violated: c.violated, Quality: c.quality, Reported: c.reported, Cost: c.cost, Price: c.shared.price, Dimensions: c.shared.dimensions,
+			Outcome: c.outcome, Violated: c.violated, Quality: c.quality, Reported: c.reported, Cost: c.cost, Price: sh.price,
+			Dimensions: sh.dimensions,
 		},
 	}
 	for i, f := range words(r) {
-		*f = c.shared.words[i]
+		*f = sh.words[i]
 	}
 	for i, f := range seconds(r) {
 		*f = request.Seconds{Value: c.seconds[i], Known: c.knownSeconds&(1<<i) != 0}
@@ -142,8 +207,6 @@ func (c *compact) unpack(r *request.Request) {
 
 // reports tells whether it states a usage.
 func (c *compact) reports() bool { return c.knownTokens&(1<<tokensInput|1<<tokensOutput) != 0 }
-
-func (c *compact) currency() string { return c.shared.words[wordCurrency] }
 
 // usage is the tokens as a price needs them; what is unknown is none.
 func (c *compact) usage() cost.Usage {
@@ -162,19 +225,22 @@ func (c *compact) addTokens(to *request.Request) {
 	}
 }
 
-// maxShared bounds what is looked for to be shared. A caller who invents names fills it; then it begins anew, and what it had lives as
-// long as a request that has it.
+// maxShared is how much that nothing shares any more is kept, since the next request may.
 const maxShared = 4096
 
 // sharing finds what requests have in common.
 type sharing struct {
+	table slab[shared]
+	known map[string]ref
+	long  slab[ids]
+	key   []byte
+
 	sources map[request.Source]source
-	known   map[string]*shared
-	key     []byte
 	// last is the source that was asked for last: the requests of a batch have few.
 	last     *request.Source
 	lastFrom source
 	numbered uint64
+	sweepAt  int
 }
 
 type source struct {
@@ -202,8 +268,8 @@ func (s *sharing) from(r *request.Source) source {
 	return out
 }
 
-// of is what r shares, the same for all requests that say the same.
-func (s *sharing) of(r *request.Request) *shared {
+// of is what r shares, the same for all requests that say the same; it is kept until it is forgotten as often.
+func (s *sharing) of(r *request.Request) ref {
 	from := s.from(r.Source)
 	// Each text has its length before it: a model can be called anything.
 	k := binary.AppendUvarint(s.key[:0], from.number)
@@ -230,16 +296,33 @@ func (s *sharing) of(r *request.Request) *shared {
 		k = r.Price.AppendKey(k)
 	}
 	s.key = k
-	if sh, ok := s.known[string(k)]; ok {
-		return sh
+	if at, ok := s.known[string(k)]; ok {
+		s.table.at(at).refs++
+		return at
 	}
-	if s.known == nil || len(s.known) >= maxShared {
-		s.known = map[string]*shared{}
-	}
-	sh := &shared{source: from.Source, price: r.Price, dimensions: slices.Clip(r.Dimensions), invalid: slices.Clip(r.Invalid)}
+	s.sweep()
+	at, sh := s.table.add()
+	*sh = shared{key: string(k), refs: 1, source: from.Source, price: r.Price, dimensions: slices.Clip(r.Dimensions), invalid: slices.Clip(r.Invalid)}
 	for i, w := range words(r) {
 		sh.words[i] = *w
 	}
-	s.known[string(k)] = sh
-	return sh
+	s.known[sh.key] = at
+	return at
+}
+
+// sweep removes what nothing shares, when there is much. What is shared is bounded by what is remembered.
+func (s *sharing) sweep() {
+	if s.known == nil {
+		s.known, s.sweepAt = map[string]ref{}, maxShared
+	}
+	if len(s.known) < s.sweepAt {
+		return
+	}
+	for k, at := range s.known {
+		if s.table.at(at).refs == 0 {
+			delete(s.known, k)
+			s.table.release(at)
+		}
+	}
+	s.sweepAt = max(maxShared, 2*len(s.known))
 }

@@ -1,7 +1,9 @@
 package join
 
 import (
+	"fmt"
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -63,14 +65,27 @@ func TestPackForgetsNothing(t *testing.T) {
 		var c compact
 		s.pack(&r, &c)
 		got := request.Request{Model: "left from before"}
-		c.unpack(&got)
+		s.unpack(&c, &got)
 		assert.Equal(t, r, got)
 		assert.Equal(t, r.InputTokens.Known || r.OutputTokens.Known, c.reports())
 		assert.Equal(t, r.Usage(), c.usage())
-		assert.Equal(t, r.Currency, c.currency())
+		assert.Equal(t, r.Currency, s.currency(&c))
+		assert.Equal(t, r.ResponseID, s.responseID(&c))
+		assert.True(t, s.hasResponseID(&c, r.ResponseID))
+		assert.False(t, s.hasResponseID(&c, r.ResponseID+"x"))
+		s.forget(&c)
 	}
 	check(full)
 	check(request.Request{})
+	for _, length := range []int{19, 20, 21, 60, 61, 300} {
+		long := full
+		id := strings.Repeat("0123456789", 30)[:length]
+		long.TraceState, long.RequestID, long.ResponseID = id, id, id
+		check(long)
+		check(request.Request{RequestID: id})
+		check(request.Request{ResponseID: id})
+	}
+	assert.Zero(t, s.long.used)
 	typ := reflect.TypeFor[request.Request]()
 	for _, f := range reflect.VisibleFields(typ) {
 		if f.Anonymous {
@@ -87,7 +102,7 @@ func TestSharing(t *testing.T) {
 	var s sharing
 	a := request.Request{Source: &request.Source{Service: "a"}, Model: "m"}
 	again := request.Request{Source: &request.Source{Service: "a"}, Model: "m", ResponseID: "1", TTFT: request.Some(1.0)}
-	assert.Same(t, s.of(&a), s.of(&again))
+	assert.Equal(t, s.of(&a), s.of(&again))
 	price := cost.Price{Currency: "USD", Input: 1}
 	other := cost.Price{Currency: "USD", Input: 2}
 	distinct := []request.Request{
@@ -103,29 +118,73 @@ func TestSharing(t *testing.T) {
 		{Source: a.Source, Model: "m", Business: request.Business{Price: &price}},
 		{Source: a.Source, Model: "m", Business: request.Business{Price: &other}},
 	}
-	seen := map[*shared]bool{}
+	seen := map[ref]bool{}
 	for i := range distinct {
 		seen[s.of(&distinct[i])] = true
 	}
 	assert.Len(t, seen, len(distinct))
 }
 
-// What is shared is bounded, whatever a caller invents, and what is remembered stays what it was.
+// What a caller invents is kept as long as a request has it, and what nothing has is swept when there is much of it.
 func TestSharingIsBounded(t *testing.T) {
 	var s sharing
-	names := make([]compact, 3*maxShared)
-	for i := range names {
-		name := string(rune('A'+i%26)) + string(rune(i))
-		r := request.Request{Source: &request.Source{Service: name}, Model: name}
-		s.pack(&r, &names[i])
-		require.LessOrEqual(t, len(s.known), maxShared)
+	const held = 3 * maxShared
+	kept := make([]compact, held)
+	named := func(i int) *request.Request {
+		name := fmt.Sprint("model-", i)
+		return &request.Request{Source: &request.Source{Service: name}, Model: name, RequestID: strings.Repeat(name, 10)}
+	}
+	for i := range 10 * held {
+		s.pack(named(i), &kept[i%held])
+		require.LessOrEqual(t, len(s.known), 2*held)
 		require.LessOrEqual(t, len(s.sources), maxShared)
 	}
-	for i := range names {
+	for i := range kept {
 		var r request.Request
-		names[i].unpack(&r)
-		name := string(rune('A'+i%26)) + string(rune(i))
-		require.Equal(t, name, r.Model)
-		require.Equal(t, name, r.Source.Service)
+		s.unpack(&kept[i], &r)
+		want := named(9*held + i)
+		require.Equal(t, want.Model, r.Model)
+		require.Equal(t, want.Source, r.Source)
+		require.Equal(t, want.RequestID, r.RequestID)
+		s.forget(&kept[i])
 	}
+	assert.Zero(t, s.long.used)
+	for i := range 2 * maxShared {
+		var c compact
+		s.pack(named(-i), &c)
+		s.forget(&c)
+	}
+	assert.LessOrEqual(t, len(s.known), 2*held)
+	s.sweepAt = 0
+	s.sweep()
+	assert.Empty(t, s.known)
+	assert.Zero(t, s.table.used)
+}
+
+// A slab gives each element a place that stays, and uses places again.
+func TestSlab(t *testing.T) {
+	var s slab[int]
+	assert.Nil(t, s.at(0))
+	const n = 3*chunk + 1
+	at := map[ref]*int{}
+	for i := range n {
+		r, p := s.add()
+		require.Zero(t, *p)
+		require.NotContains(t, at, r)
+		*p, at[r] = i+1, p
+	}
+	for r, p := range at {
+		require.Same(t, p, s.at(r))
+	}
+	for r := range at {
+		s.release(r)
+		again, p := s.add()
+		require.Equal(t, r, again)
+		require.Zero(t, *p)
+	}
+	assert.Len(t, s.chunks, 4)
+	for r := range at {
+		s.release(r)
+	}
+	assert.Zero(t, s)
 }

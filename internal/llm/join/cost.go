@@ -35,7 +35,7 @@ func chargeAt(p *cost.Price, u cost.Usage, reported, first bool) Charge {
 func (g *group) price(l *Logical) {
 	switch {
 	case g.charged:
-	case l.Reported && g.under != nil:
+	case l.Reported && g.under:
 		g.charged = true // with the layer
 	case l.Reported && l.First:
 		g.charged = true
@@ -48,7 +48,7 @@ func (g *group) price(l *Logical) {
 // price says what a request without an engine's span costs: the sum over the innermost layers that report tokens, each by its own cost,
 // else its own price; a fallback's models cost what they cost. Where one such layer stands for the request, the cost that another of its
 // layers reports is the same.
-func (l *Logical) price(leaves []*outer) {
+func (j *Joiner) price(l *Logical, leaves []*outer) {
 	if l.Reported && l.First && len(leaves) < 2 {
 		l.Charge = Charge{Amount: l.Cost.Value, Currency: l.Currency, Known: true}
 		return
@@ -59,9 +59,9 @@ func (l *Logical) price(leaves []*outer) {
 	}
 	for i, o := range leaves {
 		r := &o.req
-		c := Charge{Amount: r.cost.Value, Currency: r.currency(), Known: true}
+		c := Charge{Amount: r.cost.Value, Currency: j.sharing.currency(r), Known: true}
 		if !r.reported {
-			p := r.shared.price
+			p := j.sharing.price(r)
 			if p == nil {
 				p = l.Price
 			}

@@ -25,7 +25,7 @@ type group struct {
 	root  bool
 	start pcommon.Timestamp // of a root's first sequence
 	id    string            // base when it is an id that a client can have read, else ""
-	ident *identity
+	ident ref
 
 	// merged is what its spans say together, while there is something to settle; then it is packed into req.
 	merged  *request.Request
@@ -53,12 +53,13 @@ type group struct {
 
 	// waiting is the number of spans of a beam search that wait for its end; touched is when the last one came.
 	waiting int
-	touched time.Time
+	touched time.Duration
 
 	dirty    bool
 	settled  bool
-	retry    bool   // another attempt at its call was counted
-	under    *outer // a request that was counted before this engine's span came
+	retry    bool // another attempt at its call was counted
+	under    bool // a request that was counted before this engine's span came
+	billed   bool // with its own usage
 	reported totals
 }
 
@@ -146,8 +147,8 @@ func (j *Joiner) group(t *trace, r *request.Request) *group {
 		j.roots[rootKey{id, r.Start}] = g
 	}
 	t.addGroup(g)
-	if g.ident = j.identify(id); g.ident != nil {
-		g.ident.addGroup(g)
+	if g.ident = j.identify(id); g.ident != 0 {
+		j.idents.at(g.ident).addGroup(g)
 	}
 	return g
 }
@@ -279,8 +280,8 @@ func (j *Joiner) open(g *group) {
 	} else {
 		g.merged = &request.Request{}
 	}
-	if g.req.shared != nil {
-		g.req.unpack(g.merged)
+	if g.req.shared != 0 {
+		j.sharing.unpack(&g.req, g.merged)
 	}
 }
 
@@ -289,10 +290,10 @@ func (j *Joiner) settleGroup(g *group, res *Result) {
 	g.dirty = false
 	all := g.totals()
 	res.Requests = append(res.Requests, Logical{
-		Request: *g.merged, Sequences: g.spans, TPOT: g.tpot, First: !g.settled && g.under == nil && !g.retry,
+		Request: *g.merged, Sequences: g.spans, TPOT: g.tpot, First: !g.settled && !g.under && !g.retry,
 	})
 	l := &res.Requests[len(res.Requests)-1]
-	if g.under != nil && g.under.tokensCounted {
+	if g.billed {
 		// The layer above was counted with its own figures, because this span came late.
 		all = totals{}
 	}

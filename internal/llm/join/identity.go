@@ -1,6 +1,8 @@
 package join
 
 import (
+	"hash/maphash"
+
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/otelcol-llm/otelcol-llm/internal/llm/request"
@@ -10,41 +12,55 @@ import (
 // It joins traces only as long as it was seen on one call of an engine and in one trace of each other layer; that it was seen twice is
 // remembered as long as anything with the id is, so that what a join depends on is not the order in which spans come.
 type identity struct {
-	group  *group
-	groups int // distinct calls of engines that had the id
+	id     idHash
 	sides  [request.LayerEngine]side
+	groups int // distinct calls of engines that had the id
 	refs   int
+	group  *group
 }
 
 // side is what one layer has under an id.
 type side struct {
-	trace   pcommon.TraceID
-	outers  []*outer
-	first   [1]*outer // where outers begins
-	many    bool      // seen in several traces
-	settled bool      // one of them was counted
+	trace       pcommon.TraceID
+	first, last ref  // of the layers, each of which knows the next beside it
+	many        bool // seen in several traces
+	settled     bool // one of them was counted
 }
 
-// identify returns what is known under an id and keeps it until release; nil for no id.
-func (j *Joiner) identify(id string) *identity {
+// idHash stands for an id: with 128 bits of a hash that nobody can predict, two ids of one do not happen.
+type idHash [2]uint64
+
+var idSeeds = [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}
+
+func hashID(id string) idHash {
+	return idHash{maphash.String(idSeeds[0], id), maphash.String(idSeeds[1], id)}
+}
+
+// identify returns what is known under an id and keeps it until release; none for no id.
+func (j *Joiner) identify(id string) ref {
 	if id == "" {
-		return nil
+		return 0
 	}
-	i, ok := j.byID[id]
+	h := hashID(id)
+	r, ok := j.byID[h]
 	if !ok {
-		i = &identity{}
-		j.byID[id] = i
+		var i *identity
+		r, i = j.idents.add()
+		i.id = h
+		j.byID[h] = r
 	}
-	i.refs++
-	return i
+	j.idents.at(r).refs++
+	return r
 }
 
-func (j *Joiner) release(i *identity, id string) {
+func (j *Joiner) release(r ref) {
+	i := j.idents.at(r)
 	if i == nil {
 		return
 	}
 	if i.refs--; i.refs <= 0 {
-		delete(j.byID, id)
+		delete(j.byID, i.id)
+		j.idents.release(r)
 	}
 }
 
@@ -53,18 +69,20 @@ func (i *identity) addGroup(g *group) {
 	i.groups++
 }
 
-func (i *identity) addOuter(o *outer) {
+func (i *identity) addOuter(j *Joiner, o *outer) {
 	s := &i.sides[o.req.layer]
 	switch {
 	case s.many:
 	case s.trace.IsEmpty(), s.trace == o.trace:
 		s.trace = o.trace
-		if s.outers == nil {
-			s.outers = s.first[:0]
+		if last := j.outers.at(s.last); last != nil {
+			last.beside = o.self
+		} else {
+			s.first = o.self
 		}
-		s.outers = append(s.outers, o)
+		s.last = o.self
 	default:
-		s.many, s.outers, s.first[0] = true, nil, nil
+		s.many, s.first, s.last = true, 0, 0
 	}
 }
 
@@ -75,7 +93,7 @@ func (i *identity) forget(t *trace) {
 	}
 	for l := range i.sides {
 		if s := &i.sides[l]; s.trace == t.id {
-			s.outers, s.first[0] = nil, nil
+			s.first, s.last = 0, 0
 		}
 	}
 }

@@ -63,15 +63,20 @@ type Result struct {
 type Joiner struct {
 	cfg    Config
 	nodes  map[key]node
-	traces map[pcommon.TraceID]*trace
+	traces map[pcommon.TraceID]ref
+	// slab has the traces, outers their layers, idents what is known under ids.
+	slab   slab[trace]
+	outers slab[outer]
+	idents slab[identity]
 	order  queue // least recently touched first
 	held   int
 	batch  uint64 // the number of the batch that is being added
 	pass   uint64 // the number of the look at the layers that wait
 	now    time.Time
+	began  time.Time // times are remembered from here
 	seen   seen
 	// byID finds requests by response id across traces.
-	byID map[string]*identity
+	byID map[idHash]ref
 	// notes are what layers told of requests that were counted before, since the last batch.
 	notes []Logical
 
@@ -104,8 +109,8 @@ type key struct {
 // node is what is remembered of a span.
 type node struct {
 	parent pcommon.SpanID
-	outer  *outer // a client's or gateway's request span
-	call   bool   // a layer that stands around one call, request span or plain
+	outer  ref  // a client's or gateway's request span
+	call   bool // a layer that stands around one call, request span or plain
 	// answered: an engine's call below it was counted for it.
 	answered bool
 }
@@ -114,7 +119,7 @@ type node struct {
 func New(cfg Config) *Joiner {
 	joined, _ := simplelru.NewLRU[string, time.Time](maxServices, nil) // the only error is a size below one
 	return &Joiner{
-		cfg: cfg, nodes: map[key]node{}, traces: map[pcommon.TraceID]*trace{}, byID: map[string]*identity{},
+		cfg: cfg, nodes: map[key]node{}, traces: map[pcommon.TraceID]ref{}, byID: map[idHash]ref{},
 		roots: map[rootKey]*group{}, joined: joined, seen: newSeen(cfg.Remember, 4*cfg.MaxSpans),
 	}
 }
@@ -149,10 +154,10 @@ func (j *Joiner) result() Result {
 
 // Add takes one batch. With whole set, every trace in it is complete, and its requests are settled before Add returns.
 // The result has the engines' requests of the batch itself; the joiner keeps none of them.
-func (j *Joiner) Add(now time.Time, batch []Span, whole bool) Result {
+func (j *Joiner) Add(at time.Time, batch []Span, whole bool) Result {
 	res := j.result()
 	j.batch++
-	j.now = now
+	now := j.tell(at)
 	dirty, touched := j.dirty[:0], j.touched[:0]
 	for i := range batch {
 		s := &batch[i]
@@ -162,15 +167,15 @@ func (j *Joiner) Add(now time.Time, batch []Span, whole bool) Result {
 			if reports {
 				res.Duplicates++
 			}
-			if t, ok := j.traces[s.TraceID]; ok {
+			if t := j.slab.at(j.traces[s.TraceID]); t != nil {
 				t.touched = now // its sender is at it still
-				j.order.moveToBack(t)
+				j.moveToBack(t)
 			}
 			continue
 		}
 		t := j.touch(now, s.TraceID, &touched)
 		n := node{parent: s.ParentID, call: s.Request != nil && s.Request.Layer != request.LayerEngine}
-		t.spans = append(t.spans, mark{s.SpanID, reports})
+		t.addSpan(mark{s.SpanID, reports})
 		r := s.Request
 		if reports && r.Layer != request.LayerEngine {
 			n.outer = j.hold(now, t, k, s.ParentID, r)
@@ -213,8 +218,8 @@ func (j *Joiner) Add(now time.Time, batch []Span, whole bool) Result {
 	clear(dirty)
 	clear(touched)
 	j.dirty, j.touched = dirty, touched
-	for len(j.nodes) > j.cfg.MaxSpans && j.order.front != nil {
-		t := j.order.front
+	for len(j.nodes) > j.cfg.MaxSpans && j.order.front != 0 {
+		t := j.slab.at(j.order.front)
 		res.Early += t.waiting
 		j.drop(t, &res)
 	}
@@ -253,20 +258,20 @@ func (j *Joiner) attempted(g *group) bool {
 }
 
 // Expire settles what has waited long enough at now, and forgets what is older.
-func (j *Joiner) Expire(now time.Time) Result {
+func (j *Joiner) Expire(at time.Time) Result {
 	res := j.result()
-	j.now = now
-	j.seen.rotate(now)
-	for t := j.order.front; t != nil; {
+	now := j.tell(at)
+	j.seen.rotate(at)
+	for t := j.slab.at(j.order.front); t != nil; {
 		next := t.next
-		switch age := now.Sub(t.touched); {
+		switch age := now - t.touched; {
 		case age >= 2*j.cfg.Window:
 			j.drop(t, &res)
 		default:
 			j.settleOuters(now, t, false, &res)
 			j.settleBeams(now, t, false, &res)
 		}
-		t = next
+		t = j.slab.at(next)
 	}
 	return j.noted(res)
 }
@@ -275,25 +280,36 @@ func (j *Joiner) Expire(now time.Time) Result {
 func (j *Joiner) Drain() Result {
 	res := j.result()
 	for _, t := range j.traces {
-		j.mark(t)
+		j.mark(j.slab.at(t))
 	}
-	for j.order.front != nil {
-		j.drop(j.order.front, &res)
+	for j.order.front != 0 {
+		j.drop(j.slab.at(j.order.front), &res)
 	}
 	return j.noted(res)
 }
 
-func (j *Joiner) touch(now time.Time, id pcommon.TraceID, touched *[]*trace) *trace {
-	t, ok := j.traces[id]
-	if !ok {
-		t = newTrace(id)
-		j.traces[id] = t
-		j.order.pushBack(t)
+// tell sets the time of a call, and returns it as it is remembered.
+func (j *Joiner) tell(now time.Time) time.Duration {
+	if j.began.IsZero() {
+		j.began = now
+	}
+	j.now = now
+	return now.Sub(j.began)
+}
+
+func (j *Joiner) touch(now time.Duration, id pcommon.TraceID, touched *[]*trace) *trace {
+	t := j.slab.at(j.traces[id])
+	if t == nil {
+		var self ref
+		self, t = j.slab.add()
+		t.self, t.id = self, id
+		j.traces[id] = self
+		j.pushBack(t)
 	}
 	if t.batch != j.batch {
 		t.batch = j.batch
 		*touched = append(*touched, t)
-		j.order.moveToBack(t)
+		j.moveToBack(t)
 	}
 	t.touched = now
 	return t

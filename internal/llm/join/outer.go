@@ -11,10 +11,13 @@ import (
 // outer is a client's or gateway's span of a request.
 type outer struct {
 	key
+	self    ref
+	next    ref // of its trace
+	beside  ref // the next of the same side of ident
+	ident   ref
 	parent  pcommon.SpanID
+	arrived time.Duration
 	req     compact
-	ident   *identity
-	arrived time.Time
 	// absorbed: an engine's span was counted for the same request.
 	absorbed bool
 	// settled: it does not wait any more. counted: and its request was counted then, tokensCounted: with a usage.
@@ -24,25 +27,23 @@ type outer struct {
 	// above: it stands above a layer that was counted before it came; repeats: the usage of that one was added.
 	above, repeats bool
 
-	// Of a look at the layers that wait: the first layer that hangs from this one, and the next that hangs from the same; the look in which
-	// it was found to be part of a component.
-	first, sibling *outer
-	pass           uint64
+	// Of a look at the layers that wait: the first and last layer that hang from this one, and the next that hangs from the same; the look
+	// in which it was found to be part of a component.
+	first, last, sibling ref
+	pass                 uint64
 }
 
-// id is the response id that it read.
-func (o *outer) id() string { return o.req.responseID }
-
-func (j *Joiner) hold(now time.Time, t *trace, k key, parent pcommon.SpanID, r *request.Request) *outer {
-	o := &outer{key: k, parent: parent, arrived: now}
+func (j *Joiner) hold(now time.Duration, t *trace, k key, parent pcommon.SpanID, r *request.Request) ref {
+	self, o := j.outers.add()
+	o.key, o.self, o.parent, o.arrived = k, self, parent, now
 	j.sharing.pack(r, &o.req)
-	if o.ident = j.identify(o.id()); o.ident != nil {
-		o.ident.addOuter(o)
+	if o.ident = j.identify(r.ResponseID); o.ident != 0 {
+		j.idents.at(o.ident).addOuter(j, o)
 	}
-	t.addOuter(o)
+	j.addOuter(t, o)
 	t.waiting++
 	j.held++
-	return o
+	return self
 }
 
 // maxDepth ends a walk up a trace that is no tree.
@@ -55,8 +56,8 @@ func (j *Joiner) above(k key, f func(*outer)) {
 		if !ok {
 			return
 		}
-		if n.outer != nil {
-			f(n.outer)
+		if n.outer != 0 {
+			f(j.outers.at(n.outer))
 		}
 		if n.parent.IsEmpty() {
 			return
@@ -69,17 +70,14 @@ func (j *Joiner) above(k key, f func(*outer)) {
 // (LiteLLM's spans stand beside the engine's), those that read it in another one, and what stands above them.
 func (j *Joiner) layers(g *group, f func(*outer)) {
 	j.above(key{g.trace.id, g.parent}, f)
-	if g.ident == nil {
+	i := j.idents.at(g.ident)
+	if i == nil {
 		return
 	}
-	for _, o := range g.trace.withID(g.id) {
-		if o.id() == g.id {
-			j.above(o.key, f)
-		}
-	}
-	for l := range g.ident.sides {
-		for _, o := range g.ident.sides[l].outers {
-			if o.trace != g.trace.id && o.ident.unique(o) {
+	j.withID(g.trace, g.id, func(o *outer) { j.above(o.key, f) })
+	for l := range i.sides {
+		for o := j.outers.at(i.sides[l].first); o != nil; o = j.outers.at(o.beside) {
+			if o.trace != g.trace.id && i.unique(o) {
 				j.above(o.key, f)
 			}
 		}
@@ -90,10 +88,10 @@ func (j *Joiner) layers(g *group, f func(*outer)) {
 func (j *Joiner) take(g *group) {
 	var r request.Request
 	j.layers(g, func(o *outer) {
-		o.req.unpack(&r)
+		j.sharing.unpack(&o.req, &r)
 		inherit(g.merged, &r)
 		if o.counted && !o.absorbed && !g.settled {
-			g.under = o
+			g.under, g.billed = true, o.tokensCounted
 		}
 	})
 }
@@ -102,7 +100,7 @@ func (j *Joiner) take(g *group) {
 // traces is looked at here, when a wait ends, and not when a span comes: by then it may have turned out to be no id.
 func (j *Joiner) mark(t *trace) {
 	absorb := func(o *outer) {
-		j.joined.Add(o.req.shared.source.Service, j.now)
+		j.joined.Add(j.sharing.service(&o.req), j.now)
 		if !o.settled {
 			o.absorbed = true
 		}
@@ -113,8 +111,8 @@ func (j *Joiner) mark(t *trace) {
 			absorb(o)
 		})
 	}
-	for _, o := range t.outers {
-		if i := o.ident; i != nil && i.groups == 1 && (i.group == nil || i.group.trace != t) && i.unique(o) {
+	for o := range j.outersOf(t) {
+		if i := j.idents.at(o.ident); i != nil && i.groups == 1 && (i.group == nil || i.group.trace != t) && i.unique(o) {
 			j.above(o.key, func(o *outer) {
 				if i.group != nil {
 					j.note(i.group, o)
@@ -139,7 +137,7 @@ func (j *Joiner) note(g *group, o *outer) {
 	if g.merged != nil {
 		l.Request = *g.merged
 	} else {
-		g.req.unpack(&l.Request)
+		j.sharing.unpack(&g.req, &l.Request)
 	}
 	l.Quality = news
 	j.notes = append(j.notes, l)

@@ -126,7 +126,7 @@ func (r *runner) balance() {
 	require.Equal(r.t, r.in, r.got.settled+r.got.unsolved+r.got.duplicates+r.j.Held(), "in = settled + unresolved + duplicates + held: %+v", r.got)
 	held := 0
 	for _, t := range r.j.traces {
-		held += t.waiting
+		held += r.j.slab.at(t).waiting
 	}
 	require.Equal(r.t, held, r.j.Held(), "what the traces hold")
 	require.LessOrEqual(r.t, r.j.Remembered(), r.j.cfg.MaxSpans)
@@ -167,7 +167,13 @@ func (r *runner) drain() sums {
 	require.Empty(r.t, r.j.traces)
 	require.Empty(r.t, r.j.byID)
 	require.Empty(r.t, r.j.roots)
-	require.Nil(r.t, r.j.order.front)
+	require.Zero(r.t, r.j.order)
+	for _, used := range []int{r.j.slab.used, r.j.outers.used, r.j.idents.used, r.j.sharing.long.used} {
+		require.Zero(r.t, used)
+	}
+	for k, at := range r.j.sharing.known {
+		require.Zero(r.t, r.j.sharing.table.at(at).refs, "%q", k)
+	}
 	return r.got
 }
 

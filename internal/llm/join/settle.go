@@ -23,33 +23,39 @@ func (j *Joiner) look(t *trace) {
 	}
 	t.pass = j.pass
 	j.mark(t)
-	for _, o := range t.outers {
-		o.first, o.sibling = nil, nil
+	for o := range j.outersOf(t) {
+		o.first, o.last, o.sibling = 0, 0, 0
 	}
-	for _, o := range slices.Backward(t.outers) {
-		if !o.settled {
-			top := j.top(o)
-			o.sibling, top.first = top.first, o
+	for o := range j.outersOf(t) {
+		if o.settled {
+			continue
 		}
+		top := j.top(o)
+		if last := j.outers.at(top.last); last != nil {
+			last.sibling = o.self
+		} else {
+			top.first = o.self
+		}
+		top.last = o.self
 	}
 }
 
 // settleOuters ends the wait of the layers of t that are due at now. Those that belong to an engine's request, or to one that is counted
 // already, end silently; of the rest, what hangs together is one request. It waits until all of it is due, since a span above comes after
 // the ones below it, but no longer than twice the window. force ends every wait.
-func (j *Joiner) settleOuters(now time.Time, t *trace, force bool, res *Result) {
+func (j *Joiner) settleOuters(now time.Duration, t *trace, force bool, res *Result) {
 	if t.waiting == 0 {
 		return
 	}
 	due := force
-	for _, o := range t.outers {
-		due = due || (!o.settled && now.Sub(o.arrived) >= j.cfg.Window)
+	for o := range j.outersOf(t) {
+		due = due || (!o.settled && now-o.arrived >= j.cfg.Window)
 	}
 	if !due {
 		return
 	}
 	j.pass++
-	for _, o := range t.outers {
+	for o := range j.outersOf(t) {
 		if o.settled || o.pass == j.pass {
 			continue
 		}
@@ -64,10 +70,10 @@ func (j *Joiner) settleOuters(now time.Time, t *trace, force bool, res *Result) 
 }
 
 // due tells whether a component has waited long enough.
-func (j *Joiner) due(now time.Time, c *component) bool {
+func (j *Joiner) due(now time.Duration, c *component) bool {
 	all := true
 	for _, o := range c.members {
-		age := now.Sub(o.arrived)
+		age := now - o.arrived
 		if age >= 2*j.cfg.Window {
 			return true
 		}
@@ -82,7 +88,7 @@ func (j *Joiner) component(o *outer) *component {
 	clear(c.tops)
 	clear(c.members)
 	c.tops, c.members = c.tops[:0], c.members[:0]
-	j.look(j.traces[o.trace])
+	j.look(j.slab.at(j.traces[o.trace]))
 	c.work = append(c.work[:0], j.top(o))
 	for len(c.work) > 0 {
 		top := c.work[len(c.work)-1]
@@ -91,18 +97,19 @@ func (j *Joiner) component(o *outer) *component {
 			continue
 		}
 		c.tops = append(c.tops, top)
-		for m := top.first; m != nil; m = m.sibling {
+		for m := j.outers.at(top.first); m != nil; m = j.outers.at(m.sibling) {
 			c.members = append(c.members, m)
-			if m.ident == nil {
+			i := j.idents.at(m.ident)
+			if i == nil {
 				continue
 			}
-			s := m.ident.partners(m)
+			s := i.partners(m)
 			if s == nil {
 				continue
 			}
-			for _, x := range s.outers {
+			for x := j.outers.at(s.first); x != nil; x = j.outers.at(x.beside) {
 				if !x.settled {
-					j.look(j.traces[x.trace])
+					j.look(j.slab.at(j.traces[x.trace]))
 					c.work = append(c.work, j.top(x))
 				}
 			}
@@ -145,10 +152,10 @@ func (j *Joiner) settle(c *component, res *Result) {
 	}
 	for _, o := range c.members {
 		o.settled, o.counted = true, !open
-		if o.ident != nil && o.counted {
-			o.ident.sides[o.req.layer].settled = true
+		if i := j.idents.at(o.ident); i != nil && o.counted {
+			i.sides[o.req.layer].settled = true
 		}
-		j.traces[o.trace].waiting--
+		j.slab.at(j.traces[o.trace]).waiting--
 		j.held--
 		if open {
 			res.Unresolved++
@@ -167,7 +174,7 @@ func (j *Joiner) unresolved(c *component) bool {
 		if o.absorbed || o.above || o.req.status != request.StatusUnknown || o.req.httpStatus >= 400 || o.req.reports() {
 			return false
 		}
-		if at, ok := j.joined.Peek(o.req.shared.source.Service); !ok || j.now.Sub(at) >= joinedLately {
+		if at, ok := j.joined.Peek(j.sharing.service(&o.req)); !ok || j.now.Sub(at) >= joinedLately {
 			return false
 		}
 	}
@@ -180,13 +187,13 @@ func (j *Joiner) count(c *component, res *Result) {
 	for _, top := range c.tops {
 		counted = counted || top.counted || top.absorbed
 	}
-	seen := map[string]bool{} // ids whose tokens were counted
-	left := c.left[:0]        // layers whose tokens nobody else counted, innermost first
+	seen := map[ref]bool{} // ids whose tokens were counted
+	left := c.left[:0]     // layers whose tokens nobody else counted, innermost first
 	for _, o := range slices.Backward(c.members) {
 		switch {
 		case o.absorbed:
-			counted, seen[o.id()] = true, true
-		case o.ident != nil && o.countedElsewhere():
+			counted, seen[o.ident] = true, true
+		case o.ident != 0 && j.idents.at(o.ident).countedElsewhere(o):
 			counted = true
 		default:
 			counted = counted || o.above
@@ -198,18 +205,18 @@ func (j *Joiner) count(c *component, res *Result) {
 	l := &res.Requests[len(res.Requests)-1]
 	if !counted {
 		top := c.tops[0]
-		top.req.unpack(&l.Request)
+		j.sharing.unpack(&top.req, &l.Request)
 		for i, o := range c.members {
 			if i == 0 && o == top {
 				inherit(&l.Request, &l.Request)
 				continue
 			}
 			var r request.Request
-			o.req.unpack(&r)
+			j.sharing.unpack(&o.req, &r)
 			inherit(&l.Request, &r)
 		}
 	} else if len(left) > 0 {
-		left[len(left)-1].req.unpack(&l.Request)
+		j.sharing.unpack(&left[len(left)-1].req, &l.Request)
 	}
 	l.TPOT = l.Request.TPOT()
 	l.InputTokens, l.OutputTokens, l.CachedTokens = request.Tokens{}, request.Tokens{}, request.Tokens{}
@@ -217,21 +224,21 @@ func (j *Joiner) count(c *component, res *Result) {
 	covered := j.covered(left)
 	leaves := left[:0]
 	for _, o := range left {
-		if !o.req.reports() || covered[o] || (o.id() != "" && seen[o.id()]) {
+		if !o.req.reports() || covered[o] || (o.ident != 0 && seen[o.ident]) {
 			continue
 		}
-		if counted && (o.id() == "" || o.req.status == request.StatusError) {
+		if counted && (o.ident == 0 || o.req.status == request.StatusError) {
 			continue // a layer of the counted request that cannot be told from it
 		}
 		if o.repeats || j.addedAbove(o) {
 			continue
 		}
-		seen[o.id()] = true
+		seen[o.ident] = true
 		o.added = true
 		o.req.addTokens(&l.Request)
 		leaves = append(leaves, o)
 	}
-	l.price(leaves)
+	j.price(l, leaves)
 	if len(leaves) > 0 {
 		for _, o := range c.members {
 			o.tokensCounted = true
@@ -243,11 +250,11 @@ func (j *Joiner) count(c *component, res *Result) {
 }
 
 // countedElsewhere tells whether the other side of o's request was counted before, without an engine.
-func (o *outer) countedElsewhere() bool {
-	if o.ident.groups > 0 {
+func (i *identity) countedElsewhere(o *outer) bool {
+	if i.groups > 0 {
 		return false
 	}
-	s := o.ident.partners(o)
+	s := i.partners(o)
 	return s != nil && s.settled
 }
 
@@ -277,41 +284,47 @@ func (j *Joiner) addedAbove(o *outer) bool {
 
 // drop settles what a trace holds and forgets the trace.
 func (j *Joiner) drop(t *trace, res *Result) {
-	j.settleOuters(time.Time{}, t, true, res)
-	j.settleBeams(time.Time{}, t, true, res)
-	for _, s := range t.spans {
+	j.settleOuters(0, t, true, res)
+	j.settleBeams(0, t, true, res)
+	t.eachSpan(func(s mark) {
 		k := key{t.id, s.id}
 		delete(j.nodes, k)
 		if s.request {
 			j.seen.add(j.now, k)
 		}
-	}
+	})
 	for _, g := range t.groups {
-		if g.ident != nil {
-			g.ident.forget(t)
+		if i := j.idents.at(g.ident); i != nil {
+			i.forget(t)
+			j.release(g.ident)
 		}
-		j.release(g.ident, g.id)
+		j.sharing.forget(&g.req)
 		if g.root {
 			delete(j.roots, rootKey{g.id, g.start})
 		}
 	}
-	for _, o := range t.outers {
-		if o.ident != nil {
-			o.ident.forget(t)
+	for o := j.outers.at(t.firstOuter); o != nil; {
+		self, next := o.self, o.next
+		if i := j.idents.at(o.ident); i != nil {
+			i.forget(t)
+			j.release(o.ident)
 		}
-		j.release(o.ident, o.id())
+		j.sharing.forget(&o.req)
+		j.outers.release(self)
+		o = j.outers.at(next)
 	}
-	j.order.remove(t)
+	j.unlink(t)
 	delete(j.traces, t.id)
+	j.slab.release(t.self)
 }
 
 // settleBeams counts the beam searches of a trace that have had no further step for the window; force counts all of them.
-func (j *Joiner) settleBeams(now time.Time, t *trace, force bool, res *Result) {
+func (j *Joiner) settleBeams(now time.Duration, t *trace, force bool, res *Result) {
 	if t.rare == nil {
 		return
 	}
 	for _, g := range t.rare.beams {
-		if g.waiting == 0 || (!force && now.Sub(g.touched) < j.cfg.Window) {
+		if g.waiting == 0 || (!force && now-g.touched < j.cfg.Window) {
 			continue
 		}
 		j.take(g)
