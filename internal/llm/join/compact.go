@@ -161,17 +161,6 @@ func (s *sharing) ids(c *compact) ids {
 	return ids{t[:a], t[a:b], t[b:end]}
 }
 
-// responseID and hasResponseID are for the one of them that joins layers.
-func (s *sharing) responseID(c *compact) string { return s.ids(c).responseID }
-
-func (s *sharing) hasResponseID(c *compact, id string) bool {
-	if l := s.long.at(c.long); l != nil {
-		return l.responseID == id
-	}
-	from := int(c.lens[0]) + int(c.lens[1])
-	return string(c.text[from:from+int(c.lens[2])]) == id
-}
-
 func (s *sharing) service(c *compact) string { return s.table.at(c.shared).source.Service }
 
 func (s *sharing) price(c *compact) *cost.Price { return s.table.at(c.shared).price }

@@ -16,7 +16,7 @@ type identity struct {
 	sides  [request.LayerEngine]side
 	groups int // distinct calls of engines that had the id
 	refs   int
-	group  *group
+	group  ref
 }
 
 // side is what one layer has under an id.
@@ -27,21 +27,23 @@ type side struct {
 	settled     bool // one of them was counted
 }
 
-// idHash stands for an id: with 128 bits of a hash that nobody can predict, two ids of one do not happen.
+// idHash stands for an id: with 128 bits of a hash that nobody can predict, two ids of one do not happen. The zero value is no id.
 type idHash [2]uint64
 
 var idSeeds = [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}
 
 func hashID(id string) idHash {
+	if id == "" {
+		return idHash{}
+	}
 	return idHash{maphash.String(idSeeds[0], id), maphash.String(idSeeds[1], id)}
 }
 
 // identify returns what is known under an id and keeps it until release; none for no id.
-func (j *Joiner) identify(id string) ref {
-	if id == "" {
+func (j *Joiner) identify(h idHash) ref {
+	if h == (idHash{}) {
 		return 0
 	}
-	h := hashID(id)
 	r, ok := j.byID[h]
 	if !ok {
 		var i *identity
@@ -65,7 +67,7 @@ func (j *Joiner) release(r ref) {
 }
 
 func (i *identity) addGroup(g *group) {
-	i.group = g
+	i.group = g.self
 	i.groups++
 }
 
@@ -87,9 +89,9 @@ func (i *identity) addOuter(j *Joiner, o *outer) {
 }
 
 // forget lets go of what a trace had, which is dropped. What was learnt stays.
-func (i *identity) forget(t *trace) {
-	if i.group != nil && i.group.trace == t {
-		i.group = nil
+func (i *identity) forget(j *Joiner, t *trace) {
+	if g := j.groups.at(i.group); g != nil && g.trace == t.self {
+		i.group = 0
 	}
 	for l := range i.sides {
 		if s := &i.sides[l]; s.trace == t.id {

@@ -64,30 +64,34 @@ type Joiner struct {
 	cfg    Config
 	nodes  map[key]node
 	traces map[pcommon.TraceID]ref
-	// slab has the traces, outers their layers, idents what is known under ids.
+	// slab has the traces, outers and groups their layers and calls, idents what is known under ids.
 	slab   slab[trace]
 	outers slab[outer]
 	idents slab[identity]
-	order  queue // least recently touched first
-	held   int
-	batch  uint64 // the number of the batch that is being added
-	pass   uint64 // the number of the look at the layers that wait
-	now    time.Time
-	began  time.Time // times are remembered from here
-	seen   seen
+	groups slab[group]
+	manies manies
+	rares  slab[rare]
+	// merging has what the groups say together in which there is something to settle.
+	merging slab[request.Request]
+	order   queue // least recently touched first
+	held    int
+	batch   uint64 // the number of the batch that is being added
+	pass    uint64 // the number of the look at the layers that wait
+	now     time.Time
+	began   time.Time // times are remembered from here
+	seen    seen
 	// byID finds requests by response id across traces.
 	byID map[idHash]ref
 	// notes are what layers told of requests that were counted before, since the last batch.
 	notes []Logical
 
 	// roots are the calls that have no parent.
-	roots map[rootKey]*group
+	roots map[rootKey]ref
 	// joined are the services whose requests were seen to reach an engine, the most recent of them, and when that was last seen.
 	joined *simplelru.LRU[string, time.Time]
 
 	sharing sharing
-	// What is used again: spare is the requests of groups that were packed, the rest is empty between calls.
-	spare    []*request.Request
+	// What is used again; it is empty between calls.
 	logicals []Logical
 	engines  []*request.Request
 	dirty    []*group
@@ -120,7 +124,7 @@ func New(cfg Config) *Joiner {
 	joined, _ := simplelru.NewLRU[string, time.Time](maxServices, nil) // the only error is a size below one
 	return &Joiner{
 		cfg: cfg, nodes: map[key]node{}, traces: map[pcommon.TraceID]ref{}, byID: map[idHash]ref{},
-		roots: map[rootKey]*group{}, joined: joined, seen: newSeen(cfg.Remember, 4*cfg.MaxSpans),
+		roots: map[rootKey]ref{}, joined: joined, seen: newSeen(cfg.Remember, 4*cfg.MaxSpans),
 	}
 }
 
@@ -175,7 +179,7 @@ func (j *Joiner) Add(at time.Time, batch []Span, whole bool) Result {
 		}
 		t := j.touch(now, s.TraceID, &touched)
 		n := node{parent: s.ParentID, call: s.Request != nil && s.Request.Layer != request.LayerEngine}
-		t.addSpan(mark{s.SpanID, reports})
+		j.addSpan(t, mark{s.SpanID, reports})
 		r := s.Request
 		if reports && r.Layer != request.LayerEngine {
 			n.outer = j.hold(now, t, k, s.ParentID, r)
@@ -186,8 +190,7 @@ func (j *Joiner) Add(at time.Time, batch []Span, whole bool) Result {
 		}
 		res.Engines = append(res.Engines, r)
 		g := j.group(t, r)
-		j.open(g)
-		g.add(r)
+		j.manies.take(g, j.open(g), r)
 		g.touched = now
 		if g.beam {
 			// What a search was asked and what it answered is known when it is over.
@@ -236,7 +239,7 @@ func (j *Joiner) noted(res Result) Result {
 // back. The outermost layer around a call decides. Only a whole trace shows it.
 func (j *Joiner) attempted(g *group) bool {
 	var top key
-	k := key{g.trace.id, g.parent}
+	k := key{j.slab.at(g.trace).id, g.parent}
 	for start, hops := k, 0; hops < maxDepth && (hops == 0 || k != start); hops++ {
 		n, ok := j.nodes[k]
 		if !ok {

@@ -37,7 +37,7 @@ func (j *Joiner) hold(now time.Duration, t *trace, k key, parent pcommon.SpanID,
 	self, o := j.outers.add()
 	o.key, o.self, o.parent, o.arrived = k, self, parent, now
 	j.sharing.pack(r, &o.req)
-	if o.ident = j.identify(r.ResponseID); o.ident != 0 {
+	if o.ident = j.identify(hashID(r.ResponseID)); o.ident != 0 {
 		j.idents.at(o.ident).addOuter(j, o)
 	}
 	j.addOuter(t, o)
@@ -69,15 +69,16 @@ func (j *Joiner) above(k key, f func(*outer)) {
 // layers calls f for each layer that is known to belong to a call of an engine: those above it, those that read its id in the same trace
 // (LiteLLM's spans stand beside the engine's), those that read it in another one, and what stands above them.
 func (j *Joiner) layers(g *group, f func(*outer)) {
-	j.above(key{g.trace.id, g.parent}, f)
+	t := j.slab.at(g.trace)
+	j.above(key{t.id, g.parent}, f)
 	i := j.idents.at(g.ident)
 	if i == nil {
 		return
 	}
-	j.withID(g.trace, g.id, func(o *outer) { j.above(o.key, f) })
+	j.withID(t, g.ident, func(o *outer) { j.above(o.key, f) })
 	for l := range i.sides {
 		for o := j.outers.at(i.sides[l].first); o != nil; o = j.outers.at(o.beside) {
-			if o.trace != g.trace.id && i.unique(o) {
+			if o.trace != t.id && i.unique(o) {
 				j.above(o.key, f)
 			}
 		}
@@ -87,9 +88,10 @@ func (j *Joiner) layers(g *group, f func(*outer)) {
 // take gives a call of an engine what the layers around it know, before it is counted.
 func (j *Joiner) take(g *group) {
 	var r request.Request
+	merged := j.open(g)
 	j.layers(g, func(o *outer) {
 		j.sharing.unpack(&o.req, &r)
-		inherit(g.merged, &r)
+		inherit(merged, &r)
 		if o.counted && !o.absorbed && !g.settled {
 			g.under, g.billed = true, o.tokensCounted
 		}
@@ -105,17 +107,17 @@ func (j *Joiner) mark(t *trace) {
 			o.absorbed = true
 		}
 	}
-	for _, g := range t.groups {
+	for g := range j.groupsOf(t) {
 		j.layers(g, func(o *outer) {
 			j.note(g, o)
 			absorb(o)
 		})
 	}
 	for o := range j.outersOf(t) {
-		if i := j.idents.at(o.ident); i != nil && i.groups == 1 && (i.group == nil || i.group.trace != t) && i.unique(o) {
+		if i := j.idents.at(o.ident); i != nil && i.groups == 1 && (i.group == 0 || j.groups.at(i.group).trace != t.self) && i.unique(o) {
 			j.above(o.key, func(o *outer) {
-				if i.group != nil {
-					j.note(i.group, o)
+				if i.group != 0 {
+					j.note(j.groups.at(i.group), o)
 				}
 				absorb(o)
 			})
@@ -134,8 +136,8 @@ func (j *Joiner) note(g *group, o *outer) {
 	}
 	g.issues |= news
 	var l Logical
-	if g.merged != nil {
-		l.Request = *g.merged
+	if g.merged != 0 {
+		l.Request = *j.merging.at(g.merged)
 	} else {
 		j.sharing.unpack(&g.req, &l.Request)
 	}

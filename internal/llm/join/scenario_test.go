@@ -168,7 +168,7 @@ func (r *runner) drain() sums {
 	require.Empty(r.t, r.j.byID)
 	require.Empty(r.t, r.j.roots)
 	require.Zero(r.t, r.j.order)
-	for _, used := range []int{r.j.slab.used, r.j.outers.used, r.j.idents.used, r.j.sharing.long.used} {
+	for _, used := range []int{r.j.slab.used, r.j.outers.used, r.j.idents.used, r.j.groups.used, r.j.merging.used, r.j.manies.used, r.j.rares.used, r.j.sharing.long.used} {
 		require.Zero(r.t, used)
 	}
 	for k, at := range r.j.sharing.known {

@@ -286,32 +286,44 @@ func (j *Joiner) addedAbove(o *outer) bool {
 func (j *Joiner) drop(t *trace, res *Result) {
 	j.settleOuters(0, t, true, res)
 	j.settleBeams(0, t, true, res)
-	t.eachSpan(func(s mark) {
+	j.eachSpan(t, func(s mark) {
 		k := key{t.id, s.id}
 		delete(j.nodes, k)
 		if s.request {
 			j.seen.add(j.now, k)
 		}
 	})
-	for _, g := range t.groups {
+	for g := j.groups.at(t.firstGroup); g != nil; {
+		next := g.next
 		if i := j.idents.at(g.ident); i != nil {
-			i.forget(t)
+			i.forget(j, t)
 			j.release(g.ident)
 		}
 		j.sharing.forget(&g.req)
+		if g.merged != 0 {
+			j.merging.release(g.merged)
+		}
+		if g.many != 0 {
+			j.manies.release(g.many)
+		}
 		if g.root {
 			delete(j.roots, rootKey{g.id, g.start})
 		}
+		j.groups.release(g.self)
+		g = j.groups.at(next)
 	}
 	for o := j.outers.at(t.firstOuter); o != nil; {
 		self, next := o.self, o.next
 		if i := j.idents.at(o.ident); i != nil {
-			i.forget(t)
+			i.forget(j, t)
 			j.release(o.ident)
 		}
 		j.sharing.forget(&o.req)
 		j.outers.release(self)
 		o = j.outers.at(next)
+	}
+	if t.rare != 0 {
+		j.rares.release(t.rare)
 	}
 	j.unlink(t)
 	delete(j.traces, t.id)
@@ -320,10 +332,11 @@ func (j *Joiner) drop(t *trace, res *Result) {
 
 // settleBeams counts the beam searches of a trace that have had no further step for the window; force counts all of them.
 func (j *Joiner) settleBeams(now time.Duration, t *trace, force bool, res *Result) {
-	if t.rare == nil {
+	if t.rare == 0 {
 		return
 	}
-	for _, g := range t.rare.beams {
+	for _, at := range j.rares.at(t.rare).beams {
+		g := j.groups.at(at)
 		if g.waiting == 0 || (!force && now-g.touched < j.cfg.Window) {
 			continue
 		}

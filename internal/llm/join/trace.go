@@ -14,6 +14,9 @@ type trace struct {
 	// firstOuter and lastOuter are its layers, each of which knows the next; outers is their number.
 	firstOuter, lastOuter ref
 	outers                int
+	// firstGroup and lastGroup are its calls of engines, likewise.
+	firstGroup, lastGroup ref
+	groups                int
 	id                    pcommon.TraceID
 	touched               time.Duration
 	batch                 uint64
@@ -22,9 +25,7 @@ type trace struct {
 	spans                 int
 	fewSpans              [fewSpans]mark // the first of them
 
-	// What most traces do not have.
-	groups []*group
-	rare   *rare
+	rare ref
 }
 
 // mark is one span of a trace, and whether it reported a request.
@@ -35,39 +36,39 @@ type mark struct {
 
 // rare is what few traces have.
 type rare struct {
-	spans  []mark              // beyond fewSpans
-	byID   map[string][]*outer // beyond fewLayers
-	byKey  map[groupKey]*group // beyond fewLayers
-	paired map[groupKey]*group // the other sides of disaggregated requests
-	beams  []*group
+	spans  []mark           // beyond fewSpans
+	byID   map[ref][]ref    // layers by what is known under their id, beyond fewLayers
+	byKey  map[groupKey]ref // beyond fewLayers
+	paired map[groupKey]ref // the other sides of disaggregated requests
+	beams  []ref
 }
 
 // more is t's rare, made when it has none.
-func (t *trace) more() *rare {
-	if t.rare == nil {
-		t.rare = &rare{}
+func (j *Joiner) more(t *trace) *rare {
+	if t.rare == 0 {
+		t.rare, _ = j.rares.add()
 	}
-	return t.rare
+	return j.rares.at(t.rare)
 }
 
 // addSpan notes a span, and whether it reports a request.
-func (t *trace) addSpan(s mark) {
+func (j *Joiner) addSpan(t *trace, s mark) {
 	if t.spans < fewSpans {
 		t.fewSpans[t.spans] = s
 	} else {
-		m := t.more()
+		m := j.more(t)
 		m.spans = append(m.spans, s)
 	}
 	t.spans++
 }
 
 // eachSpan calls f for each span of the trace.
-func (t *trace) eachSpan(f func(mark)) {
+func (j *Joiner) eachSpan(t *trace, f func(mark)) {
 	for _, s := range t.fewSpans[:min(t.spans, fewSpans)] {
 		f(s)
 	}
-	if t.rare != nil {
-		for _, s := range t.rare.spans {
+	if m := j.rares.at(t.rare); m != nil {
+		for _, s := range m.spans {
 			f(s)
 		}
 	}
@@ -115,16 +116,16 @@ const fewSpans = 4
 // cost. A trace of thousands has maps.
 const fewLayers = 8
 
-func (t *trace) find(k groupKey) *group {
-	if t.rare != nil {
-		if g, ok := t.rare.paired[k]; ok {
-			return g
+func (j *Joiner) find(t *trace, k groupKey) *group {
+	if m := j.rares.at(t.rare); m != nil {
+		if g, ok := m.paired[k]; ok {
+			return j.groups.at(g)
 		}
-		if t.rare.byKey != nil {
-			return t.rare.byKey[k]
+		if m.byKey != nil {
+			return j.groups.at(m.byKey[k])
 		}
 	}
-	for _, g := range t.groups {
+	for g := range j.groupsOf(t) {
 		if g.groupKey == k {
 			return g
 		}
@@ -132,21 +133,38 @@ func (t *trace) find(k groupKey) *group {
 	return nil
 }
 
-func (t *trace) addGroup(g *group) {
-	t.groups = append(t.groups, g)
-	if len(t.groups) > fewLayers {
-		m := t.more()
+func (j *Joiner) addGroup(t *trace, g *group) {
+	if last := j.groups.at(t.lastGroup); last != nil {
+		last.next = g.self
+	} else {
+		t.firstGroup = g.self
+	}
+	t.lastGroup = g.self
+	t.groups++
+	if t.groups > fewLayers {
+		m := j.more(t)
 		if m.byKey == nil {
-			m.byKey = make(map[groupKey]*group, 2*fewLayers)
-			for _, g := range t.groups {
-				m.byKey[g.groupKey] = g
+			m.byKey = make(map[groupKey]ref, 2*fewLayers)
+			for g := range j.groupsOf(t) {
+				m.byKey[g.groupKey] = g.self
 			}
 		}
-		m.byKey[g.groupKey] = g
+		m.byKey[g.groupKey] = g.self
 	}
 	if g.beam {
-		m := t.more()
-		m.beams = append(m.beams, g)
+		m := j.more(t)
+		m.beams = append(m.beams, g.self)
+	}
+}
+
+// groupsOf are the calls of engines of a trace, in the order in which they came.
+func (j *Joiner) groupsOf(t *trace) iter.Seq[*group] {
+	return func(yield func(*group) bool) {
+		for g := j.groups.at(t.firstGroup); g != nil; g = j.groups.at(g.next) {
+			if !yield(g) {
+				return
+			}
+		}
 	}
 }
 
@@ -161,16 +179,14 @@ func (j *Joiner) addOuter(t *trace, o *outer) {
 	if t.outers <= fewLayers {
 		return
 	}
-	m := t.more()
+	m := j.more(t)
 	if m.byID != nil {
-		id := j.sharing.responseID(&o.req)
-		m.byID[id] = append(m.byID[id], o)
+		m.byID[o.ident] = append(m.byID[o.ident], o.self)
 		return
 	}
-	m.byID = make(map[string][]*outer, 2*fewLayers)
+	m.byID = make(map[ref][]ref, 2*fewLayers)
 	for o := range j.outersOf(t) {
-		id := j.sharing.responseID(&o.req)
-		m.byID[id] = append(m.byID[id], o)
+		m.byID[o.ident] = append(m.byID[o.ident], o.self)
 	}
 }
 
@@ -186,15 +202,15 @@ func (j *Joiner) outersOf(t *trace) iter.Seq[*outer] {
 }
 
 // withID calls f for the layers of a trace that have an id.
-func (j *Joiner) withID(t *trace, id string, f func(*outer)) {
-	if t.rare != nil && t.rare.byID != nil {
-		for _, o := range t.rare.byID[id] {
-			f(o)
+func (j *Joiner) withID(t *trace, ident ref, f func(*outer)) {
+	if m := j.rares.at(t.rare); m != nil && m.byID != nil {
+		for _, o := range m.byID[ident] {
+			f(j.outers.at(o))
 		}
 		return
 	}
 	for o := range j.outersOf(t) {
-		if j.sharing.hasResponseID(&o.req, id) {
+		if o.ident == ident {
 			f(o)
 		}
 	}
