@@ -27,10 +27,10 @@ type outer struct {
 	// above: it stands above a layer that was counted before it came; repeats: the usage of that one was added.
 	above, repeats bool
 
-	// Of a look at the layers that wait: the first and last layer that hang from this one, and the next that hangs from the same; the look
-	// in which it was found to be part of a component.
-	first, last, sibling ref
-	pass                 uint64
+	// Of a look at the layers that wait: what this one hangs from, the first and last that hang from this one, and the next that hangs from
+	// the same; the look in which it was found to be part of a component.
+	top, first, last, sibling ref
+	pass                      uint64
 }
 
 func (j *Joiner) hold(now time.Duration, t *trace, k key, parent pcommon.SpanID, r *request.Request) ref {

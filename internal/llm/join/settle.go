@@ -31,6 +31,7 @@ func (j *Joiner) look(t *trace) {
 			continue
 		}
 		top := j.top(o)
+		o.top = top.self
 		if last := j.outers.at(top.last); last != nil {
 			last.sibling = o.self
 		} else {
@@ -89,7 +90,7 @@ func (j *Joiner) component(o *outer) *component {
 	clear(c.members)
 	c.tops, c.members = c.tops[:0], c.members[:0]
 	j.look(j.slab.at(j.traces[o.trace]))
-	c.work = append(c.work[:0], j.top(o))
+	c.work = append(c.work[:0], j.outers.at(o.top))
 	for len(c.work) > 0 {
 		top := c.work[len(c.work)-1]
 		c.work = c.work[:len(c.work)-1]
@@ -110,7 +111,7 @@ func (j *Joiner) component(o *outer) *component {
 			for x := j.outers.at(s.first); x != nil; x = j.outers.at(x.beside) {
 				if !x.settled {
 					j.look(j.slab.at(j.traces[x.trace]))
-					c.work = append(c.work, j.top(x))
+					c.work = append(c.work, j.outers.at(x.top))
 				}
 			}
 		}
