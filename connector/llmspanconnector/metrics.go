@@ -68,9 +68,13 @@ func newMetricsConnector(set connector.Settings, cfg *Config, next consumer.Metr
 		o.Observe(int64(c.store.Len()))
 		return nil
 	})
+	if err != nil {
+		c.leave()
+		return nil, err
+	}
 	c.expire = ticker{interval: tick(cfg.JoinWindow), run: c.tracker.expire}
 	c.export = ticker{interval: cfg.Metrics.Interval, run: c.flush}
-	return c, err
+	return c, nil
 }
 
 // tick is how often held spans are looked at: often enough that a window is not overstayed by more than a tenth.

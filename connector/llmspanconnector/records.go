@@ -78,11 +78,15 @@ func newRecordsConnector(set connector.Settings, cfg *Config, next consumer.Logs
 		}
 		return nil
 	})
+	if err != nil {
+		c.leave()
+		return nil, err
+	}
 	c.expire = ticker{interval: tick(cfg.JoinWindow), run: func(ctx context.Context) {
 		c.tracker.expire(ctx)
 		_ = c.offer(ctx) // what is refused stays in the outbox, and is said once in the log
 	}}
-	return c, err
+	return c, nil
 }
 
 func (*recordsConnector) Capabilities() consumer.Capabilities { return consumer.Capabilities{} }

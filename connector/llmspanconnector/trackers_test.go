@@ -246,7 +246,35 @@ func TestMetricsWithoutRecords(t *testing.T) {
 	}
 }
 
-// Connectors of one factory share nothing, and nothing is kept of one that is shut down or that failed to be made.
+// Batches that come to both at the same time are each counted once, while exports and ends of windows come in between.
+func TestConcurrentBatchesToBoth(t *testing.T) {
+	sink, g := new(consumertest.MetricsSink), &gate{}
+	cfg := defaults()
+	cfg.Metrics.Interval, cfg.JoinWindow = 100*time.Millisecond, time.Second
+	p := newPair(t, cfg, order{}, sink, g)
+	const workers, each = 8, 50
+	var wg sync.WaitGroup
+	for w := range uint32(workers) {
+		wg.Go(func() {
+			for i := range uint32(each) {
+				n := w*each + i
+				for _, td := range []ptrace.Traces{engineSpan("vllm", 2*n), clientSpan("app", 2*n+1), engineSpan("vllm", 2*n)} {
+					assert.NoError(t, p.feed(td))
+				}
+			}
+		})
+	}
+	wg.Wait()
+	p.shutdown(t)
+	p.assertAccounted(t)
+	assert.Equal(t, int64(workers*each), p.value(t, "duplicates"))
+	n, _ := counter(last(sink), "llm.requests")
+	assert.InDelta(t, 2*workers*each, n, 0)
+	assert.Len(t, g.bySpan(), 2*workers*each)
+	assert.Equal(t, 2*workers*each, g.records.LogRecordCount())
+}
+
+// Connectors of one factory share nothing, and nothing is kept of one that is shut down.
 func TestTrackersAreForgotten(t *testing.T) {
 	s := &trackers{}
 	a, b := defaults(), defaults()

@@ -132,6 +132,12 @@ func (r *runner) balance() {
 	require.LessOrEqual(r.t, r.j.Remembered(), r.j.cfg.MaxSpans)
 }
 
+// take sums a result up, and gives its memory back as the connector does.
+func (r *runner) take(res Result) {
+	r.got.add(res)
+	r.j.Reuse(res)
+}
+
 func (r *runner) add(batch []Span, whole bool) {
 	r.t.Helper()
 	for i := range batch {
@@ -139,7 +145,7 @@ func (r *runner) add(batch []Span, whole bool) {
 			r.in++
 		}
 	}
-	r.got.add(r.j.Add(r.now, batch, whole))
+	r.take(r.j.Add(r.now, batch, whole))
 	r.balance()
 }
 
@@ -152,7 +158,7 @@ func (r *runner) rows(rows ...row) *runner {
 func (r *runner) after(d time.Duration) *runner {
 	r.t.Helper()
 	r.now = r.now.Add(d)
-	r.got.add(r.j.Expire(r.now))
+	r.take(r.j.Expire(r.now))
 	r.balance()
 	return r
 }
@@ -160,7 +166,7 @@ func (r *runner) after(d time.Duration) *runner {
 // drain settles the rest; nothing is remembered then.
 func (r *runner) drain() sums {
 	r.t.Helper()
-	r.got.add(r.j.Drain())
+	r.take(r.j.Drain())
 	r.balance()
 	require.Zero(r.t, r.j.Held())
 	require.Zero(r.t, r.j.Remembered())
