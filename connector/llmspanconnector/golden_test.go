@@ -64,9 +64,14 @@ func TestGolden(t *testing.T) {
 				require.NoError(t, err)
 				toLogs, err := f.CreateTracesToLogs(t.Context(), set, cfg, logs)
 				require.NoError(t, err)
-				for _, c := range []connector.Traces{toMetrics, toLogs} {
+				both := []connector.Traces{toMetrics, toLogs}
+				for _, c := range both {
 					require.NoError(t, c.Start(t.Context(), componenttest.NewNopHost()))
+				}
+				for _, c := range both {
 					require.NoError(t, c.ConsumeTraces(t.Context(), input(t, name)))
+				}
+				for _, c := range both {
 					require.NoError(t, c.Shutdown(context.Background()))
 				}
 				compareMetrics(t, filepath.Join(dir, "metrics.yaml"), metrics.AllMetrics())

@@ -27,27 +27,26 @@ import (
 // harness is a started connector with what it tells of itself.
 type harness struct {
 	connector.Traces
-	tel    *componenttest.Telemetry
-	logs   *observer.ObservedLogs
-	output attribute.KeyValue
+	tel  *componenttest.Telemetry
+	logs *observer.ObservedLogs
 }
 
-// newMetrics and newRecords build, by the factory, and start the connector of one output.
+// newMetrics and newRecords build, by a factory of their own, and start a connector that has this output alone.
 func newMetrics(t *testing.T, cfg *Config, next consumer.Metrics) harness {
 	t.Helper()
-	return start(t, "metrics", func(set connector.Settings) (connector.Traces, error) {
+	return start(t, func(set connector.Settings) (connector.Traces, error) {
 		return NewFactory().CreateTracesToMetrics(t.Context(), set, cfg, next)
 	})
 }
 
 func newRecords(t *testing.T, cfg *Config, next consumer.Logs) harness {
 	t.Helper()
-	return start(t, "records", func(set connector.Settings) (connector.Traces, error) {
+	return start(t, func(set connector.Settings) (connector.Traces, error) {
 		return NewFactory().CreateTracesToLogs(t.Context(), set, cfg, next)
 	})
 }
 
-func start(t *testing.T, output string, create func(connector.Settings) (connector.Traces, error)) harness {
+func start(t *testing.T, create func(connector.Settings) (connector.Traces, error)) harness {
 	t.Helper()
 	tel := componenttest.NewTelemetry()
 	t.Cleanup(func() { assert.NoError(t, tel.Shutdown(context.Background())) })
@@ -58,7 +57,7 @@ func start(t *testing.T, output string, create func(connector.Settings) (connect
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, c.Shutdown(context.Background())) }) // for a test that fails half way; safe twice
 	require.NoError(t, c.Start(t.Context(), componenttest.NewNopHost()))
-	return harness{c, tel, logs, attribute.String("output", output)}
+	return harness{c, tel, logs}
 }
 
 // value adds up one of the connector's own metrics over its attributes; 0 when it has no point.

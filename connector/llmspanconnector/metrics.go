@@ -14,9 +14,7 @@ import (
 
 	"github.com/otelcol-llm/otelcol-llm/connector/llmspanconnector/internal/metadata"
 	"github.com/otelcol-llm/otelcol-llm/connector/llmspanconnector/internal/series"
-	"github.com/otelcol-llm/otelcol-llm/internal/llm/join"
 	"github.com/otelcol-llm/otelcol-llm/internal/llm/measure"
-	"github.com/otelcol-llm/otelcol-llm/internal/llm/request"
 )
 
 // metricsConnector measures all requests and exports cumulative series at an interval and at the end.
@@ -25,6 +23,7 @@ type metricsConnector struct {
 	logger    *zap.Logger
 	telemetry *metadata.TelemetryBuilder
 	tracker   *tracker
+	leave     func()
 	store     *series.Store // guarded by tracker.mu
 	expire    ticker
 	export    ticker
@@ -33,7 +32,7 @@ type metricsConnector struct {
 	reportedOverflow, reportedExpired int64
 }
 
-func newMetricsConnector(set connector.Settings, cfg *Config, next consumer.Metrics) (*metricsConnector, error) {
+func newMetricsConnector(set connector.Settings, cfg *Config, next consumer.Metrics, shared *trackers) (*metricsConnector, error) {
 	tb, err := metadata.NewTelemetryBuilder(set.TelemetrySettings)
 	if err != nil {
 		return nil, err
@@ -45,26 +44,23 @@ func newMetricsConnector(set connector.Settings, cfg *Config, next consumer.Metr
 		}),
 	}
 	m := measure.New(c.store)
-	c.tracker, err = newTracker(cfg, tb, "metrics", func(res join.Result) {
-		c.store.SetNow(c.tracker.now())
-		for _, r := range res.Engines {
+	c.tracker, c.leave, err = shared.attach(outputMetrics, set.TelemetrySettings, cfg, func(now time.Time, s *settled) {
+		c.store.SetNow(now)
+		for _, r := range s.decided {
+			m.Trace(r)
+		}
+		for _, r := range s.Engines {
 			m.Engine(r)
 		}
-		for i := range res.Requests {
-			m.Request(&res.Requests[i])
+		for i := range s.Requests {
+			m.Request(&s.Requests[i])
 		}
-		for i := range res.Notes {
-			m.Note(&res.Notes[i])
+		for i := range s.Notes {
+			m.Note(&s.Notes[i])
 		}
 	})
 	if err != nil {
 		return nil, err
-	}
-	c.tracker.traces = func(decided []*request.Request) {
-		c.store.SetNow(c.tracker.now())
-		for _, r := range decided {
-			m.Trace(r)
-		}
 	}
 	err = tb.RegisterConnectorLlmspanSeriesCallback(func(_ context.Context, o metric.Int64Observer) error {
 		c.tracker.mu.Lock()
@@ -72,9 +68,13 @@ func newMetricsConnector(set connector.Settings, cfg *Config, next consumer.Metr
 		o.Observe(int64(c.store.Len()))
 		return nil
 	})
+	if err != nil {
+		c.leave()
+		return nil, err
+	}
 	c.expire = ticker{interval: tick(cfg.JoinWindow), run: c.tracker.expire}
 	c.export = ticker{interval: cfg.Metrics.Interval, run: c.flush}
-	return c, err
+	return c, nil
 }
 
 // tick is how often held spans are looked at: often enough that a window is not overstayed by more than a tenth.
@@ -83,23 +83,29 @@ func tick(window time.Duration) time.Duration { return max(window/10, 100*time.M
 func (*metricsConnector) Capabilities() consumer.Capabilities { return consumer.Capabilities{} }
 
 func (c *metricsConnector) Start(context.Context, component.Host) error {
-	c.expire.start()
+	if c.tracker.leads(outputMetrics) {
+		c.expire.start()
+	}
 	c.export.start()
 	return nil
 }
 
-// Shutdown settles what waits and exports the last figures.
+// Shutdown settles what waits, for all outputs, and exports the last figures.
 func (c *metricsConnector) Shutdown(ctx context.Context) error {
 	c.expire.stop()
 	c.export.stop()
 	defer c.telemetry.Shutdown()
 	c.tracker.drain(ctx)
 	c.flush(ctx)
+	c.leave()
 	return nil
 }
 
+// ConsumeTraces has nothing to do where records are made as well: what their instance is given is measured with it.
 func (c *metricsConnector) ConsumeTraces(ctx context.Context, td ptrace.Traces) error {
-	c.tracker.add(ctx, td)
+	if c.tracker.leads(outputMetrics) {
+		c.tracker.add(ctx, td)
+	}
 	return nil
 }
 

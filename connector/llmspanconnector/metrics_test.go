@@ -154,7 +154,7 @@ func TestHeldSpansAreBounded(t *testing.T) {
 			h.assertAccounted(t)
 		}
 		assert.Equal(t, int64(3), h.value(t, "held"))
-		metadatatest.AssertEqualConnectorLlmspanSettledEarly(t, h.tel, point(7, h.output), metricdatatest.IgnoreTimestamp())
+		metadatatest.AssertEqualConnectorLlmspanSettledEarly(t, h.tel, point(7), metricdatatest.IgnoreTimestamp())
 		require.NoError(t, h.Shutdown(context.Background()))
 		n, _ := counter(last(sink), "llm.requests")
 		assert.InDelta(t, 10, n, 0)

@@ -2,7 +2,9 @@ package llmspanconnector
 
 import (
 	"context"
+	"slices"
 	"sync"
+	"time"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/connector"
@@ -36,35 +38,55 @@ type recordsConnector struct {
 	baseline sampling.Threshold
 	anyBase  bool
 	tracker  *tracker
+	leave    func()
 	expire   ticker
 
-	mu      sync.Mutex // guards outbox and failing, and orders the offers
-	outbox  plog.Logs
+	// offering is held while the consumer is called. Who comes meanwhile waits for it, because his records may be among those on offer.
+	offering sync.Mutex
+
+	mu      sync.Mutex // guards all below; never held while the consumer is called, since the tracker waits for it
+	outbox  []entry
+	waiting int // requests in the outbox
 	failing bool
 }
 
-func newRecordsConnector(set connector.Settings, cfg *Config, next consumer.Logs) (*recordsConnector, error) {
+// entry is the requests that were settled at one time. They are written when they are offered, and again when they are offered again: a
+// consumer may change or keep the records that it is given.
+type entry struct {
+	now      time.Time
+	requests []join.Logical
+}
+
+func newRecordsConnector(set connector.Settings, cfg *Config, next consumer.Logs, shared *trackers) (*recordsConnector, error) {
 	tb, err := metadata.NewTelemetryBuilder(set.TelemetrySettings)
 	if err != nil {
 		return nil, err
 	}
-	c := &recordsConnector{next: next, logger: set.Logger, telemetry: tb, mode: cfg.Records, outbox: plog.NewLogs()}
+	c := &recordsConnector{next: next, logger: set.Logger, telemetry: tb, mode: cfg.Records}
 	c.baseline, c.anyBase = sampling.Ratio(cfg.RecordsBaselineRatio)
-	c.tracker, err = newTracker(cfg, tb, "records", c.write)
+	c.tracker, c.leave, err = shared.attach(outputRecords, set.TelemetrySettings, cfg, c.take)
 	if err != nil {
 		return nil, err
 	}
 	err = tb.RegisterConnectorLlmspanRecordsWaitingCallback(func(_ context.Context, o metric.Int64Observer) error {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		o.Observe(int64(c.outbox.LogRecordCount()))
+		if c.failing {
+			o.Observe(int64(c.waiting))
+		} else {
+			o.Observe(0) // what is in the outbox is on offer for the first time
+		}
 		return nil
 	})
+	if err != nil {
+		c.leave()
+		return nil, err
+	}
 	c.expire = ticker{interval: tick(cfg.JoinWindow), run: func(ctx context.Context) {
 		c.tracker.expire(ctx)
 		_ = c.offer(ctx) // what is refused stays in the outbox, and is said once in the log
 	}}
-	return c, err
+	return c, nil
 }
 
 func (*recordsConnector) Capabilities() consumer.Capabilities { return consumer.Capabilities{} }
@@ -74,13 +96,17 @@ func (c *recordsConnector) Start(context.Context, component.Host) error {
 	return nil
 }
 
-// Shutdown settles what waits and offers it a last time.
+// Shutdown settles what waits, for all outputs, and offers the records a last time.
 func (c *recordsConnector) Shutdown(ctx context.Context) error {
 	c.expire.stop()
 	defer c.telemetry.Shutdown()
 	c.tracker.drain(ctx)
+	c.leave()
 	if err := c.offer(ctx); err != nil {
-		c.drop(ctx, c.outbox.LogRecordCount(), "shutdown")
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.drop(ctx, c.waiting, "shutdown")
+		c.outbox, c.waiting = nil, 0
 	}
 	return nil
 }
@@ -88,56 +114,79 @@ func (c *recordsConnector) Shutdown(ctx context.Context) error {
 // ConsumeTraces fails when the records of the batch were refused, so that the sender keeps it. They stay in the outbox as well: when the
 // sender comes again its spans are known, and the records leave once.
 func (c *recordsConnector) ConsumeTraces(ctx context.Context, td ptrace.Traces) error {
-	if c.mode == RecordsNone {
-		return nil
-	}
 	c.tracker.add(ctx, td)
 	return c.offer(ctx)
 }
 
-// write puts the records of settled requests into the outbox.
-func (c *recordsConnector) write(res join.Result) {
-	if len(res.Requests) == 0 {
+// take puts settled requests into the outbox.
+func (c *recordsConnector) take(now time.Time, s *settled) {
+	requests := c.wanted(s.Requests)
+	if len(requests) == 0 {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	w := record.NewWriter(c.outbox, c.tracker.now())
-	for i := range res.Requests {
-		if !c.wanted(&res.Requests[i].Request) {
-			continue
+	if c.failing {
+		if room := max(0, maxWaiting-c.waiting); len(requests) > room {
+			c.drop(context.Background(), len(requests)-room, "outbox_full")
+			requests = requests[:room:room]
 		}
-		if c.failing && c.outbox.LogRecordCount() >= maxWaiting {
-			c.drop(context.Background(), 1, "outbox_full")
-			continue
-		}
-		w.Write(&res.Requests[i])
 	}
+	c.outbox = append(c.outbox, entry{now, requests})
+	c.waiting += len(requests)
 }
 
-// wanted tells whether a request gets a record.
-func (c *recordsConnector) wanted(r *request.Request) bool {
+// wanted is a copy of the requests that get a record.
+func (c *recordsConnector) wanted(all []join.Logical) []join.Logical {
+	n := 0
+	for i := range all {
+		if c.wants(&all[i].Request) {
+			n++
+		}
+	}
+	if n == len(all) {
+		return slices.Clone(all)
+	}
+	some := make([]join.Logical, 0, n)
+	for i := range all {
+		if c.wants(&all[i].Request) {
+			some = append(some, all[i])
+		}
+	}
+	return some
+}
+
+func (c *recordsConnector) wants(r *request.Request) bool {
 	if c.mode == RecordsAll || r.Decision != names.DecisionDrop {
 		return true
 	}
 	return c.anyBase && c.baseline.ShouldSample(sampling.ReadState(r.TraceID, r.TraceState).Randomness)
 }
 
-// offer gives the outbox to the consumer.
+// offer gives the consumer the records of what is in the outbox.
 func (c *recordsConnector) offer(ctx context.Context) error {
+	c.offering.Lock()
+	defer c.offering.Unlock()
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	n := c.outbox.LogRecordCount()
+	box, n := c.outbox, c.waiting
+	c.mu.Unlock()
 	if n == 0 {
 		return nil
 	}
-	// A consumer may change or keep what it is given, so it gets a copy of what may have to be offered again.
 	out := plog.NewLogs()
-	c.outbox.CopyTo(out)
-	err, refused := c.next.ConsumeLogs(ctx, out), "request records were refused; they are offered again"
+	for _, e := range box {
+		w := record.NewWriter(out, e.now)
+		for i := range e.requests {
+			w.Write(&e.requests[i])
+		}
+	}
+	err := c.next.ConsumeLogs(ctx, out)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	refused := "request records were refused; they are offered again"
 	switch {
 	case err == nil:
-		c.outbox = plog.NewLogs()
+		c.empty(len(box), n)
 		c.telemetry.ConnectorLlmspanRecords.Add(ctx, int64(n))
 		if c.failing {
 			c.failing = false
@@ -145,7 +194,7 @@ func (c *recordsConnector) offer(ctx context.Context) error {
 		}
 		return nil
 	case consumererror.IsPermanent(err):
-		c.outbox = plog.NewLogs()
+		c.empty(len(box), n)
 		c.drop(ctx, n, "refused")
 		refused = "request records were refused for good and are dropped"
 	}
@@ -156,8 +205,24 @@ func (c *recordsConnector) offer(ctx context.Context) error {
 	return err
 }
 
+// empty removes what was on offer from the outbox; behind it is what came meanwhile.
+func (c *recordsConnector) empty(entries, requests int) {
+	c.outbox = slices.Delete(c.outbox, 0, entries)
+	c.waiting -= requests
+}
+
 func (c *recordsConnector) drop(ctx context.Context, n int, reason string) {
 	if n > 0 {
 		c.telemetry.ConnectorLlmspanRecordsDropped.Add(ctx, int64(n), metric.WithAttributes(attribute.String("reason", reason)))
 	}
 }
+
+// noRecords is the instance of a connector that was asked for no records.
+type noRecords struct {
+	component.StartFunc
+	component.ShutdownFunc
+}
+
+func (noRecords) Capabilities() consumer.Capabilities { return consumer.Capabilities{} }
+
+func (noRecords) ConsumeTraces(context.Context, ptrace.Traces) error { return nil }

@@ -3,50 +3,59 @@ package llmspanconnector
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
-	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/pdata/ptrace"
-	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/otelcol-llm/otelcol-llm/connector/llmspanconnector/internal/metadata"
-	"github.com/otelcol-llm/otelcol-llm/internal/llm/dialect"
 	"github.com/otelcol-llm/otelcol-llm/internal/llm/join"
 	"github.com/otelcol-llm/otelcol-llm/internal/llm/request"
-	"github.com/otelcol-llm/otelcol-llm/internal/llm/split"
 )
 
 // rememberRetries is how long a request span is told from a retry. OTLP senders give up after five minutes by default.
 const rememberRetries = 5 * time.Minute
 
-// tracker joins the spans of batches to requests for one output, and counts what it does.
+// settled is what one call of a tracker settled.
+type settled struct {
+	join.Result
+	// decided has one span of each trace that was decided on.
+	decided []*request.Request
+}
+
+// sink takes what was settled at a time, with tracker.mu held: it must be quick, and keep nothing of it but copies.
+type sink func(time.Time, *settled)
+
+// tracker joins the spans of batches to requests, once for all outputs of a connector, and counts what it does.
 //
-// The metrics and the records of one connector each have a tracker of their own: they are instances in pipelines of their own, and
-// the same spans give both the same requests. What that costs is memory for the compact requests, never for text.
+// Every pipeline of traces that ends in a connector feeds each of its instances with the same batches. The tracker takes them from one
+// instance, which leads: that of the records, because it has to refuse a batch whose records are refused, else that of the metrics.
 type tracker struct {
 	now       func() time.Time
 	telemetry *metadata.TelemetryBuilder
-	attrs     metric.MeasurementOption
+	recorded  atomic.Bool // there is an instance of records
 
-	mu     sync.Mutex // guards joiner, and orders what settle sees
+	mu     sync.Mutex // guards all below, and orders what the sinks see
 	joiner *join.Joiner
-	settle func(join.Result) // called with mu held
-	// traces, when set, is called with mu held with one span of each trace that was decided on.
-	traces func([]*request.Request)
+	sinks  [numOutputs]sink // nil where there is no instance
 }
 
-func newTracker(cfg *Config, tb *metadata.TelemetryBuilder, output string, settle func(join.Result)) (*tracker, error) {
-	set := attribute.NewSet(attribute.String("output", output))
+func newTracker(cfg *Config, set component.TelemetrySettings) (*tracker, error) {
+	tb, err := metadata.NewTelemetryBuilder(set)
+	if err != nil {
+		return nil, err
+	}
 	t := &tracker{
-		now: time.Now, telemetry: tb, attrs: metric.WithAttributeSet(set), settle: settle,
+		now: time.Now, telemetry: tb,
 		joiner: join.New(join.Config{Window: cfg.JoinWindow, Remember: rememberRetries, MaxSpans: cfg.MaxSpans}),
 	}
 	gauge := func(f func() int) metric.Int64Callback {
 		return func(_ context.Context, o metric.Int64Observer) error {
 			t.mu.Lock()
 			defer t.mu.Unlock()
-			o.Observe(int64(f()), t.attrs)
+			o.Observe(int64(f()))
 			return nil
 		}
 	}
@@ -56,37 +65,59 @@ func newTracker(cfg *Config, tb *metadata.TelemetryBuilder, output string, settl
 	return t, tb.RegisterConnectorLlmspanRememberedCallback(gauge(func() int { return t.joiner.Remembered() }))
 }
 
+// leads tells whether the batches are taken from the instance of an output.
+func (t *tracker) leads(o output) bool { return o == outputRecords || !t.recorded.Load() }
+
+func (t *tracker) has(o output) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.sinks[o] != nil
+}
+
+func (t *tracker) set(o output, to sink) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.sinks[o] = to
+	t.recorded.Store(t.sinks[outputRecords] != nil)
+}
+
 // add takes a batch.
 func (t *tracker) add(ctx context.Context, td ptrace.Traces) {
-	b := readBatch(td)
+	b := batches.Get().(*batch)
+	defer b.done()
+	b.read(td)
 	if len(b.spans) == 0 {
 		return
 	}
-	t.telemetry.ConnectorLlmspanRequestSpans.Add(ctx, int64(b.requests), t.attrs)
+	t.telemetry.ConnectorLlmspanRequestSpans.Add(ctx, int64(b.requests))
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.traces != nil {
-		t.traces(b.decided)
-	}
-	t.report(ctx, t.joiner.Add(t.now(), b.spans, b.whole))
+	now := t.now()
+	t.report(ctx, now, &settled{t.joiner.Add(now, b.spans, b.whole), b.decided})
 }
 
 // expire settles what has waited long enough.
 func (t *tracker) expire(ctx context.Context) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.report(ctx, t.joiner.Expire(t.now()))
+	now := t.now()
+	t.report(ctx, now, &settled{Result: t.joiner.Expire(now)})
 }
 
 // drain settles everything.
 func (t *tracker) drain(ctx context.Context) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.report(ctx, t.joiner.Drain())
+	t.report(ctx, t.now(), &settled{Result: t.joiner.Drain()})
 }
 
-func (t *tracker) report(ctx context.Context, res join.Result) {
-	t.settle(res)
+func (t *tracker) report(ctx context.Context, now time.Time, res *settled) {
+	for _, to := range t.sinks {
+		if to != nil {
+			to(now, res)
+		}
+	}
+	defer t.joiner.Reuse(res.Result)
 	requests := 0
 	for i := range res.Requests {
 		if res.Requests[i].First {
@@ -104,73 +135,7 @@ func (t *tracker) report(ctx context.Context, res join.Result) {
 		{t.telemetry.ConnectorLlmspanSettledEarly, res.Early},
 	} {
 		if c.n > 0 {
-			c.counter.Add(ctx, int64(c.n), t.attrs)
+			c.counter.Add(ctx, int64(c.n))
 		}
 	}
-}
-
-// batch is the spans of one call as the joiner needs them.
-type batch struct {
-	spans []join.Span
-	// requests is the number of spans that report a request.
-	requests int
-	// whole says that the traces in the batch were assembled and decided on, so that nothing has to be waited for.
-	whole bool
-	// decided has one span of each such trace.
-	decided []*request.Request
-}
-
-// readBatch reads the spans of a batch. Our own stage spans are left out.
-func readBatch(td ptrace.Traces) batch {
-	b := batch{spans: make([]join.Span, 0, td.SpanCount())}
-	var traces map[pcommon.TraceID]struct{} // those of decided
-	for _, rs := range td.ResourceSpans().All() {
-		var source *request.Source
-		for _, ss := range rs.ScopeSpans().All() {
-			if ss.Scope().Name() == split.ScopeName {
-				continue
-			}
-			if source == nil {
-				source = dialect.ReadResource(rs.Resource())
-			}
-			for _, span := range ss.Spans().All() {
-				s := join.Span{TraceID: span.TraceID(), SpanID: span.SpanID(), ParentID: span.ParentSpanID()}
-				r, ok := dialect.Read(span, source)
-				keep := func() *request.Request { // only what is kept goes to the heap
-					kept := r
-					return &kept
-				}
-				if r.Decision != "" {
-					b.whole = true
-					if _, seen := traces[r.TraceID]; !seen && !r.Partial {
-						if traces == nil {
-							traces = map[pcommon.TraceID]struct{}{}
-						}
-						traces[r.TraceID] = struct{}{}
-						b.decided = append(b.decided, keep())
-					}
-				}
-				switch {
-				case ok && !r.LayerOnly:
-					s.Request = keep()
-					b.requests++
-				case ok && r.Operation != "":
-					s.Request = keep() // a plain layer around one call
-				case leaf(span):
-					continue
-				}
-				b.spans = append(b.spans, s)
-			}
-		}
-	}
-	return b
-}
-
-// leaf tells the spans of single ASGI events, of which a streamed answer has hundreds and below which nothing stands.
-func leaf(span ptrace.Span) bool {
-	if span.Kind() != ptrace.SpanKindInternal {
-		return false
-	}
-	_, ok := span.Attributes().Get("asgi.event.type")
-	return ok
 }

@@ -21,6 +21,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/collector/pdata/ptrace/ptraceotlp"
+	"go.opentelemetry.io/collector/pipeline"
 	"go.opentelemetry.io/collector/processor"
 	"go.opentelemetry.io/collector/processor/batchprocessor"
 
@@ -108,29 +109,34 @@ func (c *chain) processor(f processor.Factory, m object, next consumer.Traces) (
 	return p, c.start(p, err)
 }
 
-func (c *chain) connectors(f connector.Factory, m object) (toMetrics, toLogs, toTraces consumer.Traces, err error) {
+// connectors makes and starts the instances of a connector for some of its outputs, of one configuration, as the service does.
+func (c *chain) connectors(f connector.Factory, m object, outputs ...pipeline.Signal) (fan, error) {
 	cfg, err := configured(f.CreateDefaultConfig(), m)
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, err
 	}
 	set := connector.Settings{ID: component.NewID(f.Type()), TelemetrySettings: componenttest.NewNopTelemetrySettings()}
-	x, err := f.CreateTracesToMetrics(context.Background(), set, cfg, c.end)
-	if err := c.start(x, err); err != nil {
-		return nil, nil, nil, err
+	var out fan
+	for _, o := range outputs {
+		var x connector.Traces
+		switch o {
+		case pipeline.SignalMetrics:
+			x, err = f.CreateTracesToMetrics(context.Background(), set, cfg, c.end)
+		case pipeline.SignalLogs:
+			x, err = f.CreateTracesToLogs(context.Background(), set, cfg, c.end)
+		default:
+			var batched consumer.Traces
+			if batched, err = c.processor(batchprocessor.NewFactory(), object{}, c.end); err != nil {
+				return nil, err
+			}
+			x, err = f.CreateTracesToTraces(context.Background(), set, cfg, batched)
+		}
+		if err := c.start(x, err); err != nil {
+			return nil, err
+		}
+		out = append(out, x)
 	}
-	if f.Type().String() != "llmspan" {
-		return x, nil, nil, nil
-	}
-	l, err := f.CreateTracesToLogs(context.Background(), set, cfg, c.end)
-	if err := c.start(l, err); err != nil {
-		return nil, nil, nil, err
-	}
-	batched, err := c.processor(batchprocessor.NewFactory(), object{}, c.end)
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	t, err := f.CreateTracesToTraces(context.Background(), set, cfg, batched)
-	return x, l, t, c.start(t, err)
+	return out, nil
 }
 
 // The stock chain: rename and drop some keys, hash two or search all values for three patterns, metrics, tail sampling.
@@ -184,7 +190,7 @@ func llmspan(mode string, sampling bool, delay string) object {
 var chains = []string{"pass", "stock, hash", "stock, redaction", "ours, strip", "ours, hash", "ours, strip, sampling", "ours, hash, sampling"}
 
 // parts are what our chain is made of.
-var parts = []string{"decode", "pass", "processor alone", "processor and metrics", "processor and records", "processor with sampling, alone"}
+var parts = []string{"decode", "pass", "processor alone", "processor and metrics", "processor and records", "processor, metrics and records", "processor with sampling, alone"}
 
 // build makes a chain by its name.
 func build(name string) (*chain, error) {
@@ -207,15 +213,12 @@ func build(name string) (*chain, error) {
 		c.head = fan{}
 	case "processor alone":
 		c.head, err = c.processor(llmspanprocessor.NewFactory(), llmspan("strip", false, ""), fan{})
-	case "processor and metrics", "processor and records":
-		var metrics, records consumer.Traces
-		if metrics, records, _, err = c.connectors(llmspanconnector.NewFactory(), object{}); err == nil {
-			only := fan{metrics}
-			if name == "processor and records" {
-				only = fan{records}
-			}
-			c.head, err = c.processor(llmspanprocessor.NewFactory(), llmspan("strip", false, ""), only)
-		}
+	case "processor and metrics":
+		err = c.measured(pipeline.SignalMetrics)
+	case "processor and records":
+		err = c.measured(pipeline.SignalLogs)
+	case "processor, metrics and records":
+		err = c.measured(pipeline.SignalMetrics, pipeline.SignalLogs)
 	case "processor with sampling, alone":
 		c.head, err = c.processor(llmspanprocessor.NewFactory(), llmspan("strip", true, "2s"), fan{})
 	default:
@@ -233,15 +236,15 @@ func (c *chain) stock(hash bool) error {
 	if err != nil {
 		return err
 	}
-	metrics, _, _, err := c.connectors(spanmetricsconnector.NewFactory(), spanMetrics)
+	metrics, err := c.connectors(spanmetricsconnector.NewFactory(), spanMetrics, pipeline.SignalMetrics)
 	if err != nil {
 		return err
 	}
 	var private consumer.Traces
 	if hash {
-		private, err = c.processor(attributesprocessor.NewFactory(), stockHash, fan{metrics, tail})
+		private, err = c.processor(attributesprocessor.NewFactory(), stockHash, append(metrics, tail))
 	} else {
-		private, err = c.processor(redactionprocessor.NewFactory(), stockRedact, fan{metrics, tail})
+		private, err = c.processor(redactionprocessor.NewFactory(), stockRedact, append(metrics, tail))
 	}
 	if err != nil {
 		return err
@@ -251,10 +254,20 @@ func (c *chain) stock(hash bool) error {
 }
 
 func (c *chain) ours(m object) error {
-	metrics, records, traces, err := c.connectors(llmspanconnector.NewFactory(), object{})
+	outputs, err := c.connectors(llmspanconnector.NewFactory(), object{}, pipeline.SignalMetrics, pipeline.SignalLogs, pipeline.SignalTraces)
 	if err != nil {
 		return err
 	}
-	c.head, err = c.processor(llmspanprocessor.NewFactory(), m, fan{metrics, records, traces})
+	c.head, err = c.processor(llmspanprocessor.NewFactory(), m, outputs)
+	return err
+}
+
+// measured is our chain without its traces.
+func (c *chain) measured(outputs ...pipeline.Signal) error {
+	to, err := c.connectors(llmspanconnector.NewFactory(), object{}, outputs...)
+	if err != nil {
+		return err
+	}
+	c.head, err = c.processor(llmspanprocessor.NewFactory(), llmspan("strip", false, ""), to)
 	return err
 }

@@ -78,8 +78,15 @@ func (a Amount) Scale(weight float64) Amount {
 
 // Float64 is the nearest double.
 func (a Amount) Float64() float64 {
-	f, _ := strconv.ParseFloat(a.String(), 64) // the text is a number by its making
+	f, _ := a.Both()
 	return f
+}
+
+// Both is Float64 and String, of which the one is made from the other.
+func (a Amount) Both() (float64, string) {
+	s := a.String()
+	f, _ := strconv.ParseFloat(s, 64) // the text is a number by its making
+	return f, s
 }
 
 // String is the amount as a decimal number, without trailing zeros: 0.00123.

@@ -1,10 +1,13 @@
 package cost
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"strconv"
 	"strings"
+	"sync/atomic"
 )
 
 // Rate is a price for one token, in picos of the currency.
@@ -105,13 +108,36 @@ func (p *Price) String() string {
 
 var errPrice = errors.New("must be a currency and prices, such as USD input=0.5 output=1.5")
 
-// ParsePrice is the inverse of String.
+// parsed remembers some of the prices that were parsed, each under its hash: there are as many as models, and every span has one.
+var (
+	parsed     [64]atomic.Pointer[parsedPrice]
+	parsedSeed = maphash.MakeSeed()
+)
+
+type parsedPrice struct {
+	text  string
+	price *Price
+}
+
+// ParsePrice is the inverse of String. The price may be somebody else's as well: it must not be changed.
 func ParsePrice(s string) (*Price, error) {
 	if len(s) > 256 {
 		return nil, errPrice
 	}
+	at := &parsed[maphash.String(parsedSeed, s)%uint64(len(parsed))]
+	if known := at.Load(); known != nil && known.text == s {
+		return known.price, nil
+	}
+	p, err := parsePrice(s)
+	if err == nil {
+		at.Store(&parsedPrice{strings.Clone(s), p})
+	}
+	return p, err
+}
+
+func parsePrice(s string) (*Price, error) {
 	var p Price
-	p.Currency, s, _ = strings.Cut(s, " ")
+	p.Currency, s, _ = strings.Cut(strings.Clone(s), " ") // what is kept does not keep more
 	if !IsCurrency(p.Currency) {
 		return nil, errPrice
 	}
@@ -174,3 +200,14 @@ func IsCurrency(s string) bool {
 
 // quote names a model in an error.
 func quote(model string) string { return strconv.Quote(model) }
+
+// AppendKey appends to b what tells the price from every other: equal prices append the same.
+func (p *Price) AppendKey(b []byte) []byte {
+	b = append(binary.AppendUvarint(b, uint64(len(p.Currency))), p.Currency...)
+	for _, n := range [...]int64{
+		int64(p.Input), int64(p.Output), int64(p.CachedInput), int64(p.CacheWrite), int64(p.Reasoning), p.Request.units, p.Request.pico,
+	} {
+		b = binary.AppendVarint(b, n)
+	}
+	return b
+}

@@ -15,13 +15,17 @@ type Charge struct {
 
 // charge is what tokens cost by the price of the request that they belong to; first adds what a request costs beside its tokens.
 func charge(r *request.Request, first bool) Charge {
-	if r.Price == nil || (!reports(r) && (!first || r.Price.Request.IsZero())) {
+	return chargeAt(r.Price, r.Usage(), reports(r), first)
+}
+
+func chargeAt(p *cost.Price, u cost.Usage, reported, first bool) Charge {
+	if p == nil || (!reported && (!first || p.Request.IsZero())) {
 		return Charge{}
 	}
-	c := Charge{Currency: r.Price.Currency, Known: true}
-	c.Amount, c.Saved = r.Price.Tokens(r.Usage())
+	c := Charge{Currency: p.Currency, Known: true}
+	c.Amount, c.Saved = p.Tokens(u)
 	if first {
-		c.Amount = c.Amount.Add(r.Price.Request)
+		c.Amount = c.Amount.Add(p.Request)
 	}
 	return c
 }
@@ -31,7 +35,7 @@ func charge(r *request.Request, first bool) Charge {
 func (g *group) price(l *Logical) {
 	switch {
 	case g.charged:
-	case l.Reported && g.under != nil:
+	case l.Reported && g.under:
 		g.charged = true // with the layer
 	case l.Reported && l.First:
 		g.charged = true
@@ -44,7 +48,7 @@ func (g *group) price(l *Logical) {
 // price says what a request without an engine's span costs: the sum over the innermost layers that report tokens, each by its own cost,
 // else its own price; a fallback's models cost what they cost. Where one such layer stands for the request, the cost that another of its
 // layers reports is the same.
-func (l *Logical) price(leaves []*request.Request) {
+func (j *Joiner) price(l *Logical, leaves []*outer) {
 	if l.Reported && l.First && len(leaves) < 2 {
 		l.Charge = Charge{Amount: l.Cost.Value, Currency: l.Currency, Known: true}
 		return
@@ -53,15 +57,15 @@ func (l *Logical) price(leaves []*request.Request) {
 		l.Charge = charge(&l.Request, l.First)
 		return
 	}
-	for i, r := range leaves {
-		c := Charge{Amount: r.Cost.Value, Currency: r.Currency, Known: true}
-		if !r.Reported {
-			if r.Price == nil {
-				priced := *r
-				priced.Price = l.Price
-				r = &priced
+	for i, o := range leaves {
+		r := &o.req
+		c := Charge{Amount: r.cost.Value, Currency: j.sharing.currency(r), Known: true}
+		if !r.reported {
+			p := j.sharing.price(r)
+			if p == nil {
+				p = l.Price
 			}
-			c = charge(r, l.First && i == 0)
+			c = chargeAt(p, r.usage(), r.reports(), l.First && i == 0)
 		}
 		switch {
 		case !c.Known:

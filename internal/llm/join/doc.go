@@ -20,6 +20,9 @@
 // Calls that have the same id below the same parent are read as sequences of one: nothing tells them apart. Across traces an id joins
 // only when it was seen on one call of an engine and in one trace of each other layer (identity.go).
 //
+// What is remembered is without pointers: it refers to itself by number (slab.go), and requests are packed (compact.go). With pointers
+// the garbage collector would take more time than all else here.
+//
 // A span that comes twice (a sender's retry) counts once. What is held is bounded in spans and time. The package has no clock: the
 // caller brings the time.
 package join

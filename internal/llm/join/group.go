@@ -21,27 +21,30 @@ import (
 // Both first kinds may be mixed: input counts once for each prompt id.
 type group struct {
 	groupKey
-	trace *trace
+	self  ref
+	next  ref // of its trace
+	trace ref
 	root  bool
+	// alike: its sequences have ids of their own and one prompt.
+	alike bool
 	start pcommon.Timestamp // of a root's first sequence
-	id    string            // base when it is an id that a client can have read, else ""
-	ident *identity
+	id    idHash            // base when it is an id that a client can have read, else none
+	ident ref
 
-	merged  request.Request
+	// merged is what its spans say together, while there is something to settle; then it is packed into req.
+	merged  ref
+	req     compact
 	spans   int
-	prompt  string // the only one of most calls
+	prompt  idHash // the only one of most calls
 	first   promptTokens
-	prompts map[string]promptTokens // of a call with several
 	inputs  parts
 	outputs parts
 	// prefills are the outputs of spans that look like the prefill side of a disaggregated pair; decodes is the number of the others.
 	prefills parts
 	decodes  int
-	// width is the number of beams at each prompt length.
-	width    map[int64]int64
-	maxWidth int64
 	minInput request.Tokens
 	tpot     request.Seconds
+	many     ref // of manies
 
 	// issues are what was said of the answer, charged that the source's own cost was.
 	issues  request.Flags
@@ -51,25 +54,34 @@ type group struct {
 
 	// waiting is the number of spans of a beam search that wait for its end; touched is when the last one came.
 	waiting int
-	touched time.Time
+	touched time.Duration
 
 	dirty    bool
 	settled  bool
-	retry    bool   // another attempt at its call was counted
-	under    *outer // a request that was counted before this engine's span came
+	retry    bool // another attempt at its call was counted
+	under    bool // a request that was counted before this engine's span came
+	billed   bool // with its own usage
 	reported totals
+}
+
+// many is what few calls have: several prompts, or several beams.
+type many struct {
+	prompts map[idHash]promptTokens
+	// width is the number of beams at each prompt length.
+	width    map[int64]int64
+	maxWidth int64
 }
 
 // groupKey tells the calls of a trace apart.
 type groupKey struct {
 	parent pcommon.SpanID // of the sequences; the span itself for a root
-	base   string
+	base   idHash
 	beam   bool
 }
 
 // rootKey tells calls apart whose sequences are traces of their own.
 type rootKey struct {
-	id    string
+	id    idHash
 	start pcommon.Timestamp
 }
 
@@ -109,42 +121,51 @@ func (j *Joiner) group(t *trace, r *request.Request) *group {
 	if parent.IsEmpty() {
 		parent = r.SpanID
 	}
-	base := baseOf(r)
-	id := base
-	if base == "" || (r.Dialect == "sglang" && r.Sequences > 1) {
+	name := baseOf(r)
+	known, alike := name != "", false
+	if !known || (r.Dialect == "sglang" && r.Sequences > 1) {
 		// No id to tell by: SGLang gives each of n sequences an id of its own, and they share parent and n. Spans without any id are
 		// requests of their own.
-		if r.Dialect == "sglang" && !r.ParentID.IsEmpty() {
-			base, id = "n", ""
+		known = false
+		if alike = r.Dialect == "sglang" && !r.ParentID.IsEmpty(); alike {
+			name = "n"
 		} else {
-			base, id = string(r.SpanID[:]), ""
+			name = string(r.SpanID[:])
 		}
+	}
+	base := hashID(name)
+	var id idHash
+	if known {
+		id = base
 	}
 	k := groupKey{parent, base, r.Beam}
-	if g := t.find(k); g != nil {
+	if g := j.find(t, k); g != nil {
 		return g
 	}
-	if g := t.pair(id, r); g != nil {
-		if t.paired == nil {
-			t.paired = map[groupKey]*group{}
+	if g := j.pair(t, id, r); g != nil {
+		m := j.more(t)
+		if m.paired == nil {
+			m.paired = map[groupKey]ref{}
 		}
-		t.paired[k] = g // further sequences of this side belong to it, too
+		m.paired[k] = g.self // further sequences of this side belong to it, too
 		return g
 	}
-	root := r.ParentID.IsEmpty() && id != "" && !r.Beam
+	root := r.ParentID.IsEmpty() && known && !r.Beam
 	if root {
 		// Without a caller's trace each of n sequences is a trace of its own; they share the id and the instant of their arrival.
-		if g, ok := j.roots[rootKey{id, r.Start}]; ok {
+		if g := j.groups.at(j.roots[rootKey{id, r.Start}]); g != nil {
 			return g
 		}
 	}
-	g := &group{groupKey: k, trace: t, id: id, root: root, start: r.Start}
+	self, g := j.groups.add()
+	g.self, g.groupKey, g.trace, g.id, g.root, g.alike, g.start = self, k, t.self, id, root, alike, r.Start
 	if root {
-		j.roots[rootKey{id, r.Start}] = g
+		j.roots[rootKey{id, r.Start}] = self
 	}
-	t.addGroup(g)
-	if g.ident = j.identify(id); g.ident != nil {
-		g.ident.addGroup(g)
+	j.addGroup(t, g)
+	if known {
+		g.ident = j.identify(id)
+		j.idents.at(g.ident).addGroup(g)
 	}
 	return g
 }
@@ -156,11 +177,11 @@ func prefillSide(r *request.Request) bool {
 
 // pair is the group of the other side of a disaggregated request: the same id in the same trace, under another parent, where one of the
 // two was asked for one token and the other was not.
-func (t *trace) pair(id string, r *request.Request) *group {
-	if id == "" || r.Dialect != "vllm" || r.Beam {
+func (j *Joiner) pair(t *trace, id idHash, r *request.Request) *group {
+	if id == (idHash{}) || r.Dialect != "vllm" || r.Beam {
 		return nil
 	}
-	for _, g := range t.groups {
+	for g := range j.groupsOf(t) {
 		if g.id == id && !g.beam && prefillSide(r) != (g.decodes == 0) {
 			return g
 		}
@@ -168,44 +189,57 @@ func (t *trace) pair(id string, r *request.Request) *group {
 	return nil
 }
 
-// add takes one engine span.
-func (g *group) add(r *request.Request) {
+// manies has the many of the groups that have one.
+type manies struct{ slab[many] }
+
+// of is that of g, made when it has none.
+func (s *manies) of(g *group) *many {
+	if g.many == 0 {
+		g.many, _ = s.add()
+	}
+	return s.at(g.many)
+}
+
+// take makes g take one engine span; merged is what the others say together.
+func (s *manies) take(g *group, merged, r *request.Request) {
 	g.last = key{r.TraceID, r.SpanID}
 	switch {
 	case g.spans == 0:
-		g.merged = *r
+		*merged = *r
 	case g.decodes == 0 && !prefillSide(r):
 		// The side that answered speaks for the request; the prefill has it begin.
-		before := g.merged
-		g.merged = *r
-		inherit(&g.merged, &before)
-		g.merged.Start = min(g.merged.Start, before.Start)
+		before := *merged
+		*merged = *r
+		inherit(merged, &before)
+		merged.Start = min(merged.Start, before.Start)
 		g.tpot = request.Seconds{}
 	case g.decodes > 0 && prefillSide(r):
-		inherit(&g.merged, r)
-		g.merged.Start = min(g.merged.Start, r.Start)
+		inherit(merged, r)
+		merged.Start = min(merged.Start, r.Start)
 	default:
-		merge(&g.merged, r)
+		merge(merged, r)
 	}
 	g.spans++
 	if !g.tpot.Known && (g.decodes == 0 || !prefillSide(r)) {
 		g.tpot = r.TPOT()
 	}
-	_, prompt := dialect.BaseID(r.RequestID)
-	if g.base == "n" {
-		prompt = "n"
+	_, name := dialect.BaseID(r.RequestID)
+	if g.alike {
+		name = "n"
 	}
+	prompt := hashID(name)
 	switch {
-	case prompt == "" || (len(g.prompts) >= maxPrompts && prompt != g.prompt):
+	case name == "" || (g.many != 0 && len(s.of(g).prompts) >= maxPrompts && prompt != g.prompt):
 		g.inputs.add(r.InputTokens)
-	case g.prompt == "" || g.prompt == prompt:
+	case g.prompt == (idHash{}) || g.prompt == prompt:
 		g.prompt = prompt
 		g.first = g.first.with(r)
 	default:
-		if g.prompts == nil {
-			g.prompts = map[string]promptTokens{}
+		m := s.of(g)
+		if m.prompts == nil {
+			m.prompts = map[idHash]promptTokens{}
 		}
-		g.prompts[prompt] = g.prompts[prompt].with(r)
+		m.prompts[prompt] = m.prompts[prompt].with(r)
 	}
 	if prefillSide(r) {
 		g.prefills.add(r.OutputTokens)
@@ -214,12 +248,13 @@ func (g *group) add(r *request.Request) {
 		g.outputs.add(r.OutputTokens)
 	}
 	if g.beam && r.InputTokens.Known {
-		if g.width == nil {
-			g.width = map[int64]int64{}
+		m := s.of(g)
+		if m.width == nil {
+			m.width = map[int64]int64{}
 		}
-		if len(g.width) < maxPrompts {
-			g.width[r.InputTokens.Value]++
-			g.maxWidth = max(g.maxWidth, g.width[r.InputTokens.Value])
+		if len(m.width) < maxPrompts {
+			m.width[r.InputTokens.Value]++
+			m.maxWidth = max(m.maxWidth, m.width[r.InputTokens.Value])
 		}
 		if !g.minInput.Known || r.InputTokens.Value < g.minInput.Value {
 			g.minInput = r.InputTokens
@@ -229,32 +264,34 @@ func (g *group) add(r *request.Request) {
 
 // Usage is what the engine spans of one call used together, by the rules of group.
 func Usage(spans []*request.Request) cost.Usage {
+	var s manies
 	var g group
+	var merged request.Request
 	for i, r := range spans {
 		if i == 0 {
-			g.groupKey = groupKey{base: baseOf(r), beam: r.Beam}
-			if r.Dialect == "sglang" && r.Sequences > 1 {
-				g.base = "n"
-			}
+			g.beam, g.alike = r.Beam, r.Dialect == "sglang" && r.Sequences > 1
 		}
-		g.add(r)
+		s.take(&g, &merged, r)
 	}
-	t := g.totals()
+	t := s.totals(&g, &merged)
 	return cost.Usage{
 		Input: t.input.Or(0), Output: t.output.Or(0), Cached: t.cached.Or(0), Written: t.written.Or(0), Reasoning: t.reasoning.Or(0),
 	}
 }
 
-func (g *group) totals() totals {
+func (s *manies) totals(g *group, merged *request.Request) totals {
 	if g.beam {
-		return totals{input: g.minInput, output: request.Some(int64(len(g.width)) * g.maxWidth)}
+		m := s.of(g)
+		return totals{input: g.minInput, output: request.Some(int64(len(m.width)) * m.maxWidth)}
 	}
 	in, cached := g.inputs, parts{}
 	in.add(g.first.input)
 	cached.add(g.first.cached)
-	for _, p := range g.prompts {
-		in.add(p.input)
-		cached.add(p.cached)
+	if g.many != 0 {
+		for _, p := range s.of(g).prompts {
+			in.add(p.input)
+			cached.add(p.cached)
+		}
 	}
 	output := g.outputs
 	if g.decodes == 0 {
@@ -262,16 +299,33 @@ func (g *group) totals() totals {
 	}
 	return totals{
 		input: in.tokens(), output: output.tokens(), cached: cached.tokens(),
-		reasoning: g.merged.ReasoningTokens, written: g.merged.CacheWriteToken,
+		reasoning: merged.ReasoningTokens, written: merged.CacheWriteToken,
 	}
 }
 
+// open is what the spans of a group say together, ready to take another.
+func (j *Joiner) open(g *group) *request.Request {
+	if g.merged != 0 {
+		return j.merging.at(g.merged)
+	}
+	var m *request.Request
+	g.merged, m = j.merging.add()
+	if g.req.shared != 0 {
+		j.sharing.unpack(&g.req, m)
+	}
+	return m
+}
+
 // settleGroup reports a group, or what it has gained since it was reported.
-func (j *Joiner) settleGroup(g *group) Logical {
+func (j *Joiner) settleGroup(g *group, res *Result) {
 	g.dirty = false
-	all := g.totals()
-	l := Logical{Request: g.merged, Sequences: g.spans, TPOT: g.tpot, First: !g.settled && g.under == nil && !g.retry}
-	if g.under != nil && g.under.tokensCounted {
+	merged := j.open(g)
+	all := j.manies.totals(g, merged)
+	res.Requests = append(res.Requests, Logical{
+		Request: *merged, Sequences: g.spans, TPOT: g.tpot, First: !g.settled && !g.under && !g.retry,
+	})
+	l := &res.Requests[len(res.Requests)-1]
+	if g.billed {
 		// The layer above was counted with its own figures, because this span came late.
 		all = totals{}
 	}
@@ -286,9 +340,11 @@ func (j *Joiner) settleGroup(g *group) Logical {
 	}
 	l.Quality &^= g.issues
 	g.issues |= l.Quality
-	g.price(&l)
+	g.price(l)
 	g.reported, g.settled = all, true
-	return l
+	j.sharing.pack(merged, &g.req)
+	j.merging.release(g.merged)
+	g.merged = 0
 }
 
 func most(a, b request.Tokens) request.Tokens {

@@ -1,7 +1,6 @@
 package join
 
 import (
-	"container/list"
 	"time"
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
@@ -63,22 +62,41 @@ type Result struct {
 // Joiner joins spans to requests. It is not safe for concurrent use.
 type Joiner struct {
 	cfg    Config
-	nodes  map[key]*node
-	traces map[pcommon.TraceID]*trace
-	order  *list.List // of *trace, least recently touched first
-	held   int
-	batch  uint64 // the number of the batch that is being added
-	now    time.Time
-	seen   seen
+	nodes  map[key]node
+	traces map[pcommon.TraceID]ref
+	// slab has the traces, outers and groups their layers and calls, idents what is known under ids.
+	slab   slab[trace]
+	outers slab[outer]
+	idents slab[identity]
+	groups slab[group]
+	manies manies
+	rares  slab[rare]
+	// merging has what the groups say together in which there is something to settle.
+	merging slab[request.Request]
+	order   queue // least recently touched first
+	held    int
+	batch   uint64 // the number of the batch that is being added
+	pass    uint64 // the number of the look at the layers that wait
+	now     time.Time
+	began   time.Time // times are remembered from here
+	seen    seen
 	// byID finds requests by response id across traces.
-	byID map[string]*identity
+	byID map[idHash]ref
 	// notes are what layers told of requests that were counted before, since the last batch.
 	notes []Logical
 
 	// roots are the calls that have no parent.
-	roots map[rootKey]*group
+	roots map[rootKey]ref
 	// joined are the services whose requests were seen to reach an engine, the most recent of them, and when that was last seen.
 	joined *simplelru.LRU[string, time.Time]
+
+	sharing sharing
+	// What is used again; it is empty between calls.
+	logicals []Logical
+	engines  []*request.Request
+	dirty    []*group
+	touched  []*trace
+	members  component
 }
 
 // maxServices bounds Joiner.joined.
@@ -92,14 +110,11 @@ type key struct {
 	span  pcommon.SpanID
 }
 
-// node is a remembered span.
+// node is what is remembered of a span.
 type node struct {
-	key
 	parent pcommon.SpanID
-	outer  *outer // a client's or gateway's request span
-	// request: it reported a request.
-	request bool
-	call    bool // a layer that stands around one call, request span or plain
+	outer  ref  // a client's or gateway's request span
+	call   bool // a layer that stands around one call, request span or plain
 	// answered: an engine's call below it was counted for it.
 	answered bool
 }
@@ -108,8 +123,8 @@ type node struct {
 func New(cfg Config) *Joiner {
 	joined, _ := simplelru.NewLRU[string, time.Time](maxServices, nil) // the only error is a size below one
 	return &Joiner{
-		cfg: cfg, nodes: map[key]*node{}, traces: map[pcommon.TraceID]*trace{}, order: list.New(), byID: map[string]*identity{},
-		roots: map[rootKey]*group{}, joined: joined, seen: newSeen(cfg.Remember, 4*cfg.MaxSpans),
+		cfg: cfg, nodes: map[key]node{}, traces: map[pcommon.TraceID]ref{}, byID: map[idHash]ref{},
+		roots: map[rootKey]ref{}, joined: joined, seen: newSeen(cfg.Remember, 4*cfg.MaxSpans),
 	}
 }
 
@@ -119,14 +134,35 @@ func (j *Joiner) Held() int { return j.held }
 // Remembered is the number of spans that are remembered, waiting or not.
 func (j *Joiner) Remembered() int { return len(j.nodes) }
 
+// maxReused is up to how many elements memory is kept for the next call.
+const maxReused = 1024
+
+// Reuse gives back the memory of a result that is used up.
+func (j *Joiner) Reuse(res Result) {
+	if cap(res.Requests) <= maxReused {
+		clear(res.Requests)
+		j.logicals = res.Requests[:0]
+	}
+	if cap(res.Engines) <= maxReused {
+		clear(res.Engines)
+		j.engines = res.Engines[:0]
+	}
+}
+
+// result is an empty result, in the memory that was given back.
+func (j *Joiner) result() Result {
+	res := Result{Requests: j.logicals, Engines: j.engines}
+	j.logicals, j.engines = nil, nil
+	return res
+}
+
 // Add takes one batch. With whole set, every trace in it is complete, and its requests are settled before Add returns.
-// The joiner keeps the requests of the batch; the caller must not change them.
-func (j *Joiner) Add(now time.Time, batch []Span, whole bool) Result {
-	var res Result
+// The result has the engines' requests of the batch itself; the joiner keeps none of them.
+func (j *Joiner) Add(at time.Time, batch []Span, whole bool) Result {
+	res := j.result()
 	j.batch++
-	j.now = now
-	var dirty []*group
-	var touched []*trace
+	now := j.tell(at)
+	dirty, touched := j.dirty[:0], j.touched[:0]
 	for i := range batch {
 		s := &batch[i]
 		k := key{s.TraceID, s.SpanID}
@@ -135,37 +171,38 @@ func (j *Joiner) Add(now time.Time, batch []Span, whole bool) Result {
 			if reports {
 				res.Duplicates++
 			}
-			if t, ok := j.traces[s.TraceID]; ok {
+			if t := j.slab.at(j.traces[s.TraceID]); t != nil {
 				t.touched = now // its sender is at it still
-				j.order.MoveToBack(t.elem)
+				j.moveToBack(t)
 			}
 			continue
 		}
 		t := j.touch(now, s.TraceID, &touched)
-		n := &node{key: k, parent: s.ParentID, request: reports, call: s.Request != nil && s.Request.Layer != request.LayerEngine}
+		n := node{parent: s.ParentID, call: s.Request != nil && s.Request.Layer != request.LayerEngine}
+		j.addSpan(t, mark{s.SpanID, reports})
+		r := s.Request
+		if reports && r.Layer != request.LayerEngine {
+			n.outer = j.hold(now, t, k, s.ParentID, r)
+		}
 		j.nodes[k] = n
-		t.nodes = append(t.nodes, n)
-		switch r := s.Request; {
-		case r == nil || r.LayerOnly:
-		case r.Layer == request.LayerEngine:
-			res.Engines = append(res.Engines, r)
-			g := j.group(t, r)
-			g.add(r)
-			g.touched = now
-			if g.beam {
-				// What a search was asked and what it answered is known when it is over.
-				g.waiting++
-				t.waiting++
-				j.held++
-				continue
-			}
-			res.Settled++
-			if !g.dirty {
-				g.dirty = true
-				dirty = append(dirty, g)
-			}
-		default:
-			j.hold(now, t, n, r)
+		if !reports || r.Layer != request.LayerEngine {
+			continue
+		}
+		res.Engines = append(res.Engines, r)
+		g := j.group(t, r)
+		j.manies.take(g, j.open(g), r)
+		g.touched = now
+		if g.beam {
+			// What a search was asked and what it answered is known when it is over.
+			g.waiting++
+			t.waiting++
+			j.held++
+			continue
+		}
+		res.Settled++
+		if !g.dirty {
+			g.dirty = true
+			dirty = append(dirty, g)
 		}
 	}
 	for _, g := range dirty {
@@ -173,7 +210,7 @@ func (j *Joiner) Add(now time.Time, batch []Span, whole bool) Result {
 		if whole {
 			g.retry = g.retry || !g.settled && j.attempted(g)
 		}
-		res.Requests = append(res.Requests, j.settleGroup(g))
+		j.settleGroup(g, &res)
 	}
 	if whole {
 		for _, t := range touched {
@@ -181,8 +218,11 @@ func (j *Joiner) Add(now time.Time, batch []Span, whole bool) Result {
 			j.settleBeams(now, t, true, &res)
 		}
 	}
-	for len(j.nodes) > j.cfg.MaxSpans && j.order.Len() > 0 {
-		t := j.order.Front().Value.(*trace)
+	clear(dirty)
+	clear(touched)
+	j.dirty, j.touched = dirty, touched
+	for len(j.nodes) > j.cfg.MaxSpans && j.order.front != 0 {
+		t := j.slab.at(j.order.front)
 		res.Early += t.waiting
 		j.drop(t, &res)
 	}
@@ -198,68 +238,81 @@ func (j *Joiner) noted(res Result) Result {
 // attempted tells whether another call of an engine was counted for the call that stands around this one: a gateway that retried, or fell
 // back. The outermost layer around a call decides. Only a whole trace shows it.
 func (j *Joiner) attempted(g *group) bool {
-	var top *node
-	k := key{g.trace.id, g.parent}
+	var top key
+	k := key{j.slab.at(g.trace).id, g.parent}
 	for start, hops := k, 0; hops < maxDepth && (hops == 0 || k != start); hops++ {
 		n, ok := j.nodes[k]
 		if !ok {
 			break
 		}
 		if n.call {
-			top = n
+			top = k
 		}
 		k.span = n.parent
 	}
-	if top == nil {
+	n, ok := j.nodes[top]
+	if !ok {
 		return false
 	}
-	was := top.answered
-	top.answered = true
+	was := n.answered
+	n.answered = true
+	j.nodes[top] = n
 	return was
 }
 
 // Expire settles what has waited long enough at now, and forgets what is older.
-func (j *Joiner) Expire(now time.Time) Result {
-	var res Result
-	j.now = now
-	j.seen.rotate(now)
-	for e := j.order.Front(); e != nil; {
-		t := e.Value.(*trace)
-		e = e.Next()
-		switch age := now.Sub(t.touched); {
+func (j *Joiner) Expire(at time.Time) Result {
+	res := j.result()
+	now := j.tell(at)
+	j.seen.rotate(at)
+	for t := j.slab.at(j.order.front); t != nil; {
+		next := t.next
+		switch age := now - t.touched; {
 		case age >= 2*j.cfg.Window:
 			j.drop(t, &res)
 		default:
 			j.settleOuters(now, t, false, &res)
 			j.settleBeams(now, t, false, &res)
 		}
+		t = j.slab.at(next)
 	}
 	return j.noted(res)
 }
 
 // Drain settles everything and forgets it.
 func (j *Joiner) Drain() Result {
-	var res Result
+	res := j.result()
 	for _, t := range j.traces {
-		j.mark(t)
+		j.mark(j.slab.at(t))
 	}
-	for j.order.Len() > 0 {
-		j.drop(j.order.Front().Value.(*trace), &res)
+	for j.order.front != 0 {
+		j.drop(j.slab.at(j.order.front), &res)
 	}
 	return j.noted(res)
 }
 
-func (j *Joiner) touch(now time.Time, id pcommon.TraceID, touched *[]*trace) *trace {
-	t, ok := j.traces[id]
-	if !ok {
-		t = &trace{id: id}
-		j.traces[id] = t
-		t.elem = j.order.PushBack(t)
+// tell sets the time of a call, and returns it as it is remembered.
+func (j *Joiner) tell(now time.Time) time.Duration {
+	if j.began.IsZero() {
+		j.began = now
+	}
+	j.now = now
+	return now.Sub(j.began)
+}
+
+func (j *Joiner) touch(now time.Duration, id pcommon.TraceID, touched *[]*trace) *trace {
+	t := j.slab.at(j.traces[id])
+	if t == nil {
+		var self ref
+		self, t = j.slab.add()
+		t.self, t.id = self, id
+		j.traces[id] = self
+		j.pushBack(t)
 	}
 	if t.batch != j.batch {
 		t.batch = j.batch
 		*touched = append(*touched, t)
-		j.order.MoveToBack(t.elem)
+		j.moveToBack(t)
 	}
 	t.touched = now
 	return t

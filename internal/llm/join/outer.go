@@ -3,16 +3,21 @@ package join
 import (
 	"time"
 
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
 	"github.com/otelcol-llm/otelcol-llm/internal/llm/request"
 )
 
 // outer is a client's or gateway's span of a request.
 type outer struct {
-	node    *node
-	req     *request.Request
-	id      string
-	ident   *identity
-	arrived time.Time
+	key
+	self    ref
+	next    ref // of its trace
+	beside  ref // the next of the same side of ident
+	ident   ref
+	parent  pcommon.SpanID
+	arrived time.Duration
+	req     compact
 	// absorbed: an engine's span was counted for the same request.
 	absorbed bool
 	// settled: it does not wait any more. counted: and its request was counted then, tokensCounted: with a usage.
@@ -21,17 +26,24 @@ type outer struct {
 	added bool
 	// above: it stands above a layer that was counted before it came; repeats: the usage of that one was added.
 	above, repeats bool
+
+	// Of a look at the layers that wait: what this one hangs from, the first and last that hang from this one, and the next that hangs from
+	// the same; the look in which it was found to be part of a component.
+	top, first, last, sibling ref
+	pass                      uint64
 }
 
-func (j *Joiner) hold(now time.Time, t *trace, n *node, r *request.Request) {
-	o := &outer{node: n, req: r, id: r.ResponseID, arrived: now}
-	if o.ident = j.identify(o.id); o.ident != nil {
-		o.ident.addOuter(o)
+func (j *Joiner) hold(now time.Duration, t *trace, k key, parent pcommon.SpanID, r *request.Request) ref {
+	self, o := j.outers.add()
+	o.key, o.self, o.parent, o.arrived = k, self, parent, now
+	j.sharing.pack(r, &o.req)
+	if o.ident = j.identify(hashID(r.ResponseID)); o.ident != 0 {
+		j.idents.at(o.ident).addOuter(j, o)
 	}
-	n.outer = o
-	t.addOuter(o)
+	j.addOuter(t, o)
 	t.waiting++
 	j.held++
+	return self
 }
 
 // maxDepth ends a walk up a trace that is no tree.
@@ -44,8 +56,8 @@ func (j *Joiner) above(k key, f func(*outer)) {
 		if !ok {
 			return
 		}
-		if n.outer != nil {
-			f(n.outer)
+		if n.outer != 0 {
+			f(j.outers.at(n.outer))
 		}
 		if n.parent.IsEmpty() {
 			return
@@ -57,19 +69,17 @@ func (j *Joiner) above(k key, f func(*outer)) {
 // layers calls f for each layer that is known to belong to a call of an engine: those above it, those that read its id in the same trace
 // (LiteLLM's spans stand beside the engine's), those that read it in another one, and what stands above them.
 func (j *Joiner) layers(g *group, f func(*outer)) {
-	j.above(key{g.trace.id, g.parent}, f)
-	if g.ident == nil {
+	t := j.slab.at(g.trace)
+	j.above(key{t.id, g.parent}, f)
+	i := j.idents.at(g.ident)
+	if i == nil {
 		return
 	}
-	for _, o := range g.trace.withID(g.id) {
-		if o.id == g.id {
-			j.above(o.node.key, f)
-		}
-	}
-	for l := range g.ident.sides {
-		for _, o := range g.ident.sides[l].outers {
-			if o.node.trace != g.trace.id && o.ident.unique(o) {
-				j.above(o.node.key, f)
+	j.withID(t, g.ident, func(o *outer) { j.above(o.key, f) })
+	for l := range i.sides {
+		for o := j.outers.at(i.sides[l].first); o != nil; o = j.outers.at(o.beside) {
+			if o.trace != t.id && i.unique(o) {
+				j.above(o.key, f)
 			}
 		}
 	}
@@ -77,10 +87,13 @@ func (j *Joiner) layers(g *group, f func(*outer)) {
 
 // take gives a call of an engine what the layers around it know, before it is counted.
 func (j *Joiner) take(g *group) {
+	var r request.Request
+	merged := j.open(g)
 	j.layers(g, func(o *outer) {
-		inherit(&g.merged, o.req)
+		j.sharing.unpack(&o.req, &r)
+		inherit(merged, &r)
 		if o.counted && !o.absorbed && !g.settled {
-			g.under = o
+			g.under, g.billed = true, o.tokensCounted
 		}
 	})
 }
@@ -89,40 +102,45 @@ func (j *Joiner) take(g *group) {
 // traces is looked at here, when a wait ends, and not when a span comes: by then it may have turned out to be no id.
 func (j *Joiner) mark(t *trace) {
 	absorb := func(o *outer) {
-		j.joined.Add(o.req.Source.Service, j.now)
+		j.joined.Add(j.sharing.service(&o.req), j.now)
 		if !o.settled {
 			o.absorbed = true
 		}
 	}
-	for _, g := range t.groups {
+	for g := range j.groupsOf(t) {
 		j.layers(g, func(o *outer) {
 			j.note(g, o)
 			absorb(o)
 		})
 	}
-	for _, o := range t.outers {
-		if i := o.ident; i != nil && i.groups == 1 && (i.group == nil || i.group.trace != t) && i.unique(o) {
-			j.above(o.node.key, func(o *outer) {
-				if i.group != nil {
-					j.note(i.group, o)
+	for o := range j.outersOf(t) {
+		if i := j.idents.at(o.ident); i != nil && i.groups == 1 && (i.group == 0 || j.groups.at(i.group).trace != t.self) && i.unique(o) {
+			j.above(o.key, func(o *outer) {
+				if i.group != 0 {
+					j.note(j.groups.at(i.group), o)
 				}
 				absorb(o)
 			})
 		}
 		if o.counted {
-			j.above(o.node.key, func(p *outer) { p.above, p.repeats = true, p.repeats || o.added })
+			j.above(o.key, func(p *outer) { p.above, p.repeats = true, p.repeats || o.added })
 		}
 	}
 }
 
 // note keeps what a layer knows of the answer of a call that was counted before the layer came.
 func (j *Joiner) note(g *group, o *outer) {
-	news := o.req.Quality &^ g.issues
+	news := o.req.quality &^ g.issues
 	if !g.settled || g.dirty || o.settled || news == 0 {
 		return
 	}
 	g.issues |= news
-	l := Logical{Request: g.merged}
+	var l Logical
+	if g.merged != 0 {
+		l.Request = *j.merging.at(g.merged)
+	} else {
+		j.sharing.unpack(&g.req, &l.Request)
+	}
 	l.Quality = news
 	j.notes = append(j.notes, l)
 }

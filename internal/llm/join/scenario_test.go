@@ -126,10 +126,16 @@ func (r *runner) balance() {
 	require.Equal(r.t, r.in, r.got.settled+r.got.unsolved+r.got.duplicates+r.j.Held(), "in = settled + unresolved + duplicates + held: %+v", r.got)
 	held := 0
 	for _, t := range r.j.traces {
-		held += t.waiting
+		held += r.j.slab.at(t).waiting
 	}
 	require.Equal(r.t, held, r.j.Held(), "what the traces hold")
 	require.LessOrEqual(r.t, r.j.Remembered(), r.j.cfg.MaxSpans)
+}
+
+// take sums a result up, and gives its memory back as the connector does.
+func (r *runner) take(res Result) {
+	r.got.add(res)
+	r.j.Reuse(res)
 }
 
 func (r *runner) add(batch []Span, whole bool) {
@@ -139,7 +145,7 @@ func (r *runner) add(batch []Span, whole bool) {
 			r.in++
 		}
 	}
-	r.got.add(r.j.Add(r.now, batch, whole))
+	r.take(r.j.Add(r.now, batch, whole))
 	r.balance()
 }
 
@@ -152,7 +158,7 @@ func (r *runner) rows(rows ...row) *runner {
 func (r *runner) after(d time.Duration) *runner {
 	r.t.Helper()
 	r.now = r.now.Add(d)
-	r.got.add(r.j.Expire(r.now))
+	r.take(r.j.Expire(r.now))
 	r.balance()
 	return r
 }
@@ -160,14 +166,20 @@ func (r *runner) after(d time.Duration) *runner {
 // drain settles the rest; nothing is remembered then.
 func (r *runner) drain() sums {
 	r.t.Helper()
-	r.got.add(r.j.Drain())
+	r.take(r.j.Drain())
 	r.balance()
 	require.Zero(r.t, r.j.Held())
 	require.Zero(r.t, r.j.Remembered())
 	require.Empty(r.t, r.j.traces)
 	require.Empty(r.t, r.j.byID)
 	require.Empty(r.t, r.j.roots)
-	require.Zero(r.t, r.j.order.Len())
+	require.Zero(r.t, r.j.order)
+	for _, used := range []int{r.j.slab.used, r.j.outers.used, r.j.idents.used, r.j.groups.used, r.j.merging.used, r.j.manies.used, r.j.rares.used, r.j.sharing.long.used} {
+		require.Zero(r.t, used)
+	}
+	for k, at := range r.j.sharing.known {
+		require.Zero(r.t, r.j.sharing.table.at(at).refs, "%q", k)
+	}
 	return r.got
 }
 

@@ -12,57 +12,57 @@ import (
 type component struct {
 	tops    []*outer
 	members []*outer
+	left    []*outer // of count
+	work    []*outer // of Joiner.component
 }
 
-// pass is one look at the layers that wait.
-type pass struct {
-	*Joiner
-	marked map[*trace]bool
-	byTop  map[*outer][]*outer // the layers that wait, of the traces that are marked
-}
-
-func (j *Joiner) newPass() *pass {
-	return &pass{Joiner: j, marked: map[*trace]bool{}, byTop: map[*outer][]*outer{}}
-}
-
-// look marks a trace, once, and sorts its waiting layers by what they hang from.
-func (p *pass) look(t *trace) {
-	if p.marked[t] {
+// look marks a trace, once in a look at the layers that wait, and sorts its waiting layers by what they hang from.
+func (j *Joiner) look(t *trace) {
+	if t.pass == j.pass {
 		return
 	}
-	p.marked[t] = true
-	p.mark(t)
-	for _, o := range t.outers {
-		if !o.settled {
-			top := p.top(o)
-			p.byTop[top] = append(p.byTop[top], o)
+	t.pass = j.pass
+	j.mark(t)
+	for o := range j.outersOf(t) {
+		o.first, o.last, o.sibling = 0, 0, 0
+	}
+	for o := range j.outersOf(t) {
+		if o.settled {
+			continue
 		}
+		top := j.top(o)
+		o.top = top.self
+		if last := j.outers.at(top.last); last != nil {
+			last.sibling = o.self
+		} else {
+			top.first = o.self
+		}
+		top.last = o.self
 	}
 }
 
 // settleOuters ends the wait of the layers of t that are due at now. Those that belong to an engine's request, or to one that is counted
 // already, end silently; of the rest, what hangs together is one request. It waits until all of it is due, since a span above comes after
 // the ones below it, but no longer than twice the window. force ends every wait.
-func (j *Joiner) settleOuters(now time.Time, t *trace, force bool, res *Result) {
+func (j *Joiner) settleOuters(now time.Duration, t *trace, force bool, res *Result) {
 	if t.waiting == 0 {
 		return
 	}
 	due := force
-	for _, o := range t.outers {
-		due = due || (!o.settled && now.Sub(o.arrived) >= j.cfg.Window)
+	for o := range j.outersOf(t) {
+		due = due || (!o.settled && now-o.arrived >= j.cfg.Window)
 	}
 	if !due {
 		return
 	}
-	p := j.newPass()
-	seen := map[*outer]bool{}
-	for _, o := range t.outers {
-		if o.settled || seen[o] {
+	j.pass++
+	for o := range j.outersOf(t) {
+		if o.settled || o.pass == j.pass {
 			continue
 		}
-		c := p.component(o)
+		c := j.component(o)
 		for _, m := range c.members {
-			seen[m] = true
+			m.pass = j.pass
 		}
 		if force || j.due(now, c) {
 			j.settle(c, res)
@@ -71,10 +71,10 @@ func (j *Joiner) settleOuters(now time.Time, t *trace, force bool, res *Result) 
 }
 
 // due tells whether a component has waited long enough.
-func (j *Joiner) due(now time.Time, c *component) bool {
+func (j *Joiner) due(now time.Duration, c *component) bool {
 	all := true
 	for _, o := range c.members {
-		age := now.Sub(o.arrived)
+		age := now - o.arrived
 		if age >= 2*j.cfg.Window {
 			return true
 		}
@@ -83,31 +83,35 @@ func (j *Joiner) due(now time.Time, c *component) bool {
 	return all
 }
 
-// component is what hangs together with o and waits.
-func (p *pass) component(o *outer) *component {
-	c := &component{}
-	p.look(p.traces[o.node.trace])
-	work := []*outer{p.top(o)}
-	for len(work) > 0 {
-		top := work[len(work)-1]
-		work = work[:len(work)-1]
+// component is what hangs together with o and waits; it is good until the next call.
+func (j *Joiner) component(o *outer) *component {
+	c := &j.members
+	clear(c.tops)
+	clear(c.members)
+	c.tops, c.members = c.tops[:0], c.members[:0]
+	j.look(j.slab.at(j.traces[o.trace]))
+	c.work = append(c.work[:0], j.outers.at(o.top))
+	for len(c.work) > 0 {
+		top := c.work[len(c.work)-1]
+		c.work = c.work[:len(c.work)-1]
 		if slices.Contains(c.tops, top) {
 			continue
 		}
 		c.tops = append(c.tops, top)
-		for _, m := range p.byTop[top] {
+		for m := j.outers.at(top.first); m != nil; m = j.outers.at(m.sibling) {
 			c.members = append(c.members, m)
-			if m.ident == nil {
+			i := j.idents.at(m.ident)
+			if i == nil {
 				continue
 			}
-			s := m.ident.partners(m)
+			s := i.partners(m)
 			if s == nil {
 				continue
 			}
-			for _, x := range s.outers {
+			for x := j.outers.at(s.first); x != nil; x = j.outers.at(x.beside) {
 				if !x.settled {
-					p.look(p.traces[x.node.trace])
-					work = append(work, p.top(x))
+					j.look(j.slab.at(j.traces[x.trace]))
+					c.work = append(c.work, j.outers.at(x.top))
 				}
 			}
 		}
@@ -120,41 +124,39 @@ func (p *pass) component(o *outer) *component {
 // top is the outermost layer above o, or o.
 func (j *Joiner) top(o *outer) *outer {
 	top := o
-	j.above(o.node.key, func(p *outer) { top = p })
+	j.above(o.key, func(p *outer) { top = p })
 	return top
 }
 
 // outerOrder is from the user inwards. What a request is called must not depend on the order in which its spans came.
 func outerOrder(a, b *outer) int {
-	if a.req.Layer != b.req.Layer {
-		return int(a.req.Layer) - int(b.req.Layer)
+	if a.req.layer != b.req.layer {
+		return int(a.req.layer) - int(b.req.layer)
 	}
-	if a.req.Start != b.req.Start {
-		if a.req.Start < b.req.Start {
+	if a.req.start != b.req.start {
+		if a.req.start < b.req.start {
 			return -1
 		}
 		return 1
 	}
-	if c := bytes.Compare(a.node.trace[:], b.node.trace[:]); c != 0 {
+	if c := bytes.Compare(a.trace[:], b.trace[:]); c != 0 {
 		return c
 	}
-	return bytes.Compare(a.node.span[:], b.node.span[:])
+	return bytes.Compare(a.span[:], b.span[:])
 }
 
 // settle counts a component, or finds that it was counted or cannot be.
 func (j *Joiner) settle(c *component, res *Result) {
 	open := j.unresolved(c)
 	if !open {
-		if l, ok := j.count(c); ok {
-			res.Requests = append(res.Requests, l)
-		}
+		j.count(c, res)
 	}
 	for _, o := range c.members {
 		o.settled, o.counted = true, !open
-		if o.ident != nil && o.counted {
-			o.ident.sides[o.req.Layer].settled = true
+		if i := j.idents.at(o.ident); i != nil && o.counted {
+			i.sides[o.req.layer].settled = true
 		}
-		j.traces[o.node.trace].waiting--
+		j.slab.at(j.traces[o.trace]).waiting--
 		j.held--
 		if open {
 			res.Unresolved++
@@ -170,10 +172,10 @@ func (j *Joiner) settle(c *component, res *Result) {
 // the last hour is counted, with an unknown status.
 func (j *Joiner) unresolved(c *component) bool {
 	for _, o := range c.members {
-		if o.absorbed || o.above || o.req.Status != request.StatusUnknown || o.req.HTTPStatus >= 400 || reports(o.req) {
+		if o.absorbed || o.above || o.req.status != request.StatusUnknown || o.req.httpStatus >= 400 || o.req.reports() {
 			return false
 		}
-		if at, ok := j.joined.Peek(o.req.Source.Service); !ok || j.now.Sub(at) >= joinedLately {
+		if at, ok := j.joined.Peek(j.sharing.service(&o.req)); !ok || j.now.Sub(at) >= joinedLately {
 			return false
 		}
 	}
@@ -181,68 +183,79 @@ func (j *Joiner) unresolved(c *component) bool {
 }
 
 // count counts a component once: identity and status of its outermost layer, tokens of the innermost ones that report them.
-func (j *Joiner) count(c *component) (Logical, bool) {
+func (j *Joiner) count(c *component, res *Result) {
 	counted := false
 	for _, top := range c.tops {
 		counted = counted || top.counted || top.absorbed
 	}
-	seen := map[string]bool{} // ids whose tokens were counted
-	var left []*outer         // layers whose tokens nobody else counted, innermost first
+	seen := map[ref]bool{} // ids whose tokens were counted
+	left := c.left[:0]     // layers whose tokens nobody else counted, innermost first
 	for _, o := range slices.Backward(c.members) {
 		switch {
 		case o.absorbed:
-			counted, seen[o.id] = true, true
-		case o.ident != nil && o.countedElsewhere():
+			counted, seen[o.ident] = true, true
+		case o.ident != 0 && j.idents.at(o.ident).countedElsewhere(o):
 			counted = true
 		default:
 			counted = counted || o.above
 			left = append(left, o)
 		}
 	}
-	var l Logical
-	l.First = !counted
+	c.left = left
+	res.Requests = append(res.Requests, Logical{First: !counted})
+	l := &res.Requests[len(res.Requests)-1]
 	if !counted {
-		l.Request = *c.tops[0].req
-		for _, o := range c.members {
-			inherit(&l.Request, o.req)
+		top := c.tops[0]
+		j.sharing.unpack(&top.req, &l.Request)
+		for i, o := range c.members {
+			if i == 0 && o == top {
+				inherit(&l.Request, &l.Request)
+				continue
+			}
+			var r request.Request
+			j.sharing.unpack(&o.req, &r)
+			inherit(&l.Request, &r)
 		}
 	} else if len(left) > 0 {
-		l.Request = *left[len(left)-1].req
+		j.sharing.unpack(&left[len(left)-1].req, &l.Request)
 	}
 	l.TPOT = l.Request.TPOT()
 	l.InputTokens, l.OutputTokens, l.CachedTokens = request.Tokens{}, request.Tokens{}, request.Tokens{}
 	l.ReasoningTokens, l.CacheWriteToken = request.Tokens{}, request.Tokens{}
 	covered := j.covered(left)
-	any := false
-	var leaves []*request.Request
+	leaves := left[:0]
 	for _, o := range left {
-		if !reports(o.req) || covered[o] || (o.id != "" && seen[o.id]) {
+		if !o.req.reports() || covered[o] || (o.ident != 0 && seen[o.ident]) {
 			continue
 		}
-		if counted && (o.id == "" || o.req.Status == request.StatusError) {
+		if counted && (o.ident == 0 || o.req.status == request.StatusError) {
 			continue // a layer of the counted request that cannot be told from it
 		}
 		if o.repeats || j.addedAbove(o) {
 			continue
 		}
-		seen[o.id] = true
-		o.added, any = true, true
-		addTokens(&l.Request, o.req)
-		leaves = append(leaves, o.req)
+		seen[o.ident] = true
+		o.added = true
+		o.req.addTokens(&l.Request)
+		leaves = append(leaves, o)
 	}
-	l.price(leaves)
-	for _, o := range c.members {
-		o.tokensCounted = o.tokensCounted || any
+	j.price(l, leaves)
+	if len(leaves) > 0 {
+		for _, o := range c.members {
+			o.tokensCounted = true
+		}
 	}
-	return l, l.First || any
+	if counted && len(leaves) == 0 {
+		res.Requests = res.Requests[:len(res.Requests)-1]
+	}
 }
 
 // countedElsewhere tells whether the other side of o's request was counted before, without an engine.
-func (o *outer) countedElsewhere() bool {
-	if o.ident.groups > 0 {
+func (i *identity) countedElsewhere(o *outer) bool {
+	if i.groups > 0 {
 		return false
 	}
-	s := o.ident.partners(o)
+	s := i.partners(o)
 	return s != nil && s.settled
 }
 
@@ -251,10 +264,13 @@ func reports(r *request.Request) bool { return r.InputTokens.Known || r.OutputTo
 
 // covered are the layers that repeat the usage of one below them.
 func (j *Joiner) covered(outers []*outer) map[*outer]bool {
+	if len(outers) < 2 {
+		return nil
+	}
 	out := map[*outer]bool{}
 	for _, o := range outers {
-		if reports(o.req) && !out[o] { // what is above a covered one is above the one below it, too
-			j.above(key{o.node.trace, o.node.parent}, func(p *outer) { out[p] = out[p] || p != o })
+		if o.req.reports() && !out[o] { // what is above a covered one is above the one below it, too
+			j.above(key{o.trace, o.parent}, func(p *outer) { out[p] = out[p] || p != o })
 		}
 	}
 	return out
@@ -263,61 +279,70 @@ func (j *Joiner) covered(outers []*outer) map[*outer]bool {
 // addedAbove tells whether a layer above o was counted with its own usage, of which o's is a part.
 func (j *Joiner) addedAbove(o *outer) bool {
 	added := false
-	j.above(key{o.node.trace, o.node.parent}, func(p *outer) { added = added || p.added })
+	j.above(key{o.trace, o.parent}, func(p *outer) { added = added || p.added })
 	return added
-}
-
-func addTokens(r, o *request.Request) {
-	for _, p := range [...]struct{ to, from *request.Tokens }{
-		{&r.InputTokens, &o.InputTokens},
-		{&r.OutputTokens, &o.OutputTokens},
-		{&r.CachedTokens, &o.CachedTokens},
-		{&r.ReasoningTokens, &o.ReasoningTokens},
-		{&r.CacheWriteToken, &o.CacheWriteToken},
-	} {
-		if p.from.Known {
-			*p.to = request.Some(p.to.Or(0) + p.from.Value)
-		}
-	}
 }
 
 // drop settles what a trace holds and forgets the trace.
 func (j *Joiner) drop(t *trace, res *Result) {
-	j.settleOuters(time.Time{}, t, true, res)
-	j.settleBeams(time.Time{}, t, true, res)
-	for _, n := range t.nodes {
-		delete(j.nodes, n.key)
-		if n.request {
-			j.seen.add(j.now, n.key)
+	j.settleOuters(0, t, true, res)
+	j.settleBeams(0, t, true, res)
+	j.eachSpan(t, func(s mark) {
+		k := key{t.id, s.id}
+		delete(j.nodes, k)
+		if s.request {
+			j.seen.add(j.now, k)
 		}
-	}
-	for _, g := range t.groups {
-		if g.ident != nil {
-			g.ident.forget(t)
+	})
+	for g := j.groups.at(t.firstGroup); g != nil; {
+		next := g.next
+		if i := j.idents.at(g.ident); i != nil {
+			i.forget(j, t)
+			j.release(g.ident)
 		}
-		j.release(g.ident, g.id)
+		j.sharing.forget(&g.req)
+		if g.merged != 0 {
+			j.merging.release(g.merged)
+		}
+		if g.many != 0 {
+			j.manies.release(g.many)
+		}
 		if g.root {
 			delete(j.roots, rootKey{g.id, g.start})
 		}
+		j.groups.release(g.self)
+		g = j.groups.at(next)
 	}
-	for _, o := range t.outers {
-		if o.ident != nil {
-			o.ident.forget(t)
+	for o := j.outers.at(t.firstOuter); o != nil; {
+		self, next := o.self, o.next
+		if i := j.idents.at(o.ident); i != nil {
+			i.forget(j, t)
+			j.release(o.ident)
 		}
-		j.release(o.ident, o.id)
+		j.sharing.forget(&o.req)
+		j.outers.release(self)
+		o = j.outers.at(next)
 	}
-	j.order.Remove(t.elem)
+	if t.rare != 0 {
+		j.rares.release(t.rare)
+	}
+	j.unlink(t)
 	delete(j.traces, t.id)
+	j.slab.release(t.self)
 }
 
 // settleBeams counts the beam searches of a trace that have had no further step for the window; force counts all of them.
-func (j *Joiner) settleBeams(now time.Time, t *trace, force bool, res *Result) {
-	for _, g := range t.beams {
-		if g.waiting == 0 || (!force && now.Sub(g.touched) < j.cfg.Window) {
+func (j *Joiner) settleBeams(now time.Duration, t *trace, force bool, res *Result) {
+	if t.rare == 0 {
+		return
+	}
+	for _, at := range j.rares.at(t.rare).beams {
+		g := j.groups.at(at)
+		if g.waiting == 0 || (!force && now-g.touched < j.cfg.Window) {
 			continue
 		}
 		j.take(g)
-		res.Requests = append(res.Requests, j.settleGroup(g))
+		j.settleGroup(g, res)
 		res.Settled += g.waiting
 		j.held -= g.waiting
 		t.waiting -= g.waiting

@@ -1,7 +1,7 @@
 package join
 
 import (
-	"container/list"
+	"iter"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -9,32 +9,123 @@ import (
 
 // trace is what is remembered of one trace.
 type trace struct {
-	id      pcommon.TraceID
-	touched time.Time
-	batch   uint64
-	elem    *list.Element
-	nodes   []*node
-	outers  []*outer
-	byID    map[string][]*outer // beyond fewSpans
-	groups  []*group
-	byKey   map[groupKey]*group // beyond fewSpans
-	paired  map[groupKey]*group // the other sides of disaggregated requests
-	beams   []*group
-	waiting int // spans that wait
+	self       ref
+	prev, next ref // of Joiner.order
+	// firstOuter and lastOuter are its layers, each of which knows the next; outers is their number.
+	firstOuter, lastOuter ref
+	outers                int
+	// firstGroup and lastGroup are its calls of engines, likewise.
+	firstGroup, lastGroup ref
+	groups                int
+	id                    pcommon.TraceID
+	touched               time.Duration
+	batch                 uint64
+	pass                  uint64
+	waiting               int // spans that wait
+	spans                 int
+	fewSpans              [fewSpans]mark // the first of them
+
+	rare ref
 }
 
-// fewSpans is up to how many a list is looked through; most traces have one or two requests, and a map for each would be most of what they
-// cost. A trace of thousands has maps.
-const fewSpans = 8
+// mark is one span of a trace, and whether it reported a request.
+type mark struct {
+	id      pcommon.SpanID
+	request bool
+}
 
-func (t *trace) find(k groupKey) *group {
-	if g, ok := t.paired[k]; ok {
-		return g
+// rare is what few traces have.
+type rare struct {
+	spans  []mark           // beyond fewSpans
+	byID   map[ref][]ref    // layers by what is known under their id, beyond fewLayers
+	byKey  map[groupKey]ref // beyond fewLayers
+	paired map[groupKey]ref // the other sides of disaggregated requests
+	beams  []ref
+}
+
+// more is t's rare, made when it has none.
+func (j *Joiner) more(t *trace) *rare {
+	if t.rare == 0 {
+		t.rare, _ = j.rares.add()
 	}
-	if t.byKey != nil {
-		return t.byKey[k]
+	return j.rares.at(t.rare)
+}
+
+// addSpan notes a span, and whether it reports a request.
+func (j *Joiner) addSpan(t *trace, s mark) {
+	if t.spans < fewSpans {
+		t.fewSpans[t.spans] = s
+	} else {
+		m := j.more(t)
+		m.spans = append(m.spans, s)
 	}
-	for _, g := range t.groups {
+	t.spans++
+}
+
+// eachSpan calls f for each span of the trace.
+func (j *Joiner) eachSpan(t *trace, f func(mark)) {
+	for _, s := range t.fewSpans[:min(t.spans, fewSpans)] {
+		f(s)
+	}
+	if m := j.rares.at(t.rare); m != nil {
+		for _, s := range m.spans {
+			f(s)
+		}
+	}
+}
+
+// queue is a list of traces that is made of themselves.
+type queue struct{ front, back ref }
+
+func (j *Joiner) pushBack(t *trace) {
+	q := &j.order
+	t.prev, t.next = q.back, 0
+	if back := j.slab.at(q.back); back != nil {
+		back.next = t.self
+	} else {
+		q.front = t.self
+	}
+	q.back = t.self
+}
+
+func (j *Joiner) unlink(t *trace) {
+	q := &j.order
+	if prev := j.slab.at(t.prev); prev != nil {
+		prev.next = t.next
+	} else {
+		q.front = t.next
+	}
+	if next := j.slab.at(t.next); next != nil {
+		next.prev = t.prev
+	} else {
+		q.back = t.prev
+	}
+}
+
+func (j *Joiner) moveToBack(t *trace) {
+	if j.order.back != t.self {
+		j.unlink(t)
+		j.pushBack(t)
+	}
+}
+
+// fewSpans are the spans that a trace has room for by itself.
+const fewSpans = 4
+
+// fewLayers is up to how many a list is looked through; most traces have one or two requests, and a map for each would be most of what they
+// cost. A trace of thousands has maps.
+const fewLayers = 8
+
+func (j *Joiner) find(t *trace, k groupKey) *group {
+	if m := j.rares.at(t.rare); m != nil {
+		if g, ok := m.paired[k]; ok {
+			return j.groups.at(g)
+		}
+		if m.byKey != nil {
+			return j.groups.at(m.byKey[k])
+		}
+	}
+	for g := range j.groupsOf(t) {
 		if g.groupKey == k {
 			return g
 		}
@@ -42,39 +133,85 @@ func (t *trace) find(k groupKey) *group {
 	return nil
 }
 
-func (t *trace) addGroup(g *group) {
-	t.groups = append(t.groups, g)
-	switch {
-	case t.byKey != nil:
-		t.byKey[g.groupKey] = g
-	case len(t.groups) > fewSpans:
-		t.byKey = make(map[groupKey]*group, 2*fewSpans)
-		for _, g := range t.groups {
-			t.byKey[g.groupKey] = g
+func (j *Joiner) addGroup(t *trace, g *group) {
+	if last := j.groups.at(t.lastGroup); last != nil {
+		last.next = g.self
+	} else {
+		t.firstGroup = g.self
+	}
+	t.lastGroup = g.self
+	t.groups++
+	if t.groups > fewLayers {
+		m := j.more(t)
+		if m.byKey == nil {
+			m.byKey = make(map[groupKey]ref, 2*fewLayers)
+			for g := range j.groupsOf(t) {
+				m.byKey[g.groupKey] = g.self
+			}
 		}
+		m.byKey[g.groupKey] = g.self
 	}
 	if g.beam {
-		t.beams = append(t.beams, g)
+		m := j.more(t)
+		m.beams = append(m.beams, g.self)
 	}
 }
 
-func (t *trace) addOuter(o *outer) {
-	t.outers = append(t.outers, o)
-	switch {
-	case t.byID != nil:
-		t.byID[o.id] = append(t.byID[o.id], o)
-	case len(t.outers) > fewSpans:
-		t.byID = make(map[string][]*outer, 2*fewSpans)
-		for _, o := range t.outers {
-			t.byID[o.id] = append(t.byID[o.id], o)
+// groupsOf are the calls of engines of a trace, in the order in which they came.
+func (j *Joiner) groupsOf(t *trace) iter.Seq[*group] {
+	return func(yield func(*group) bool) {
+		for g := j.groups.at(t.firstGroup); g != nil; g = j.groups.at(g.next) {
+			if !yield(g) {
+				return
+			}
 		}
 	}
 }
 
-// withID are the layers that may have an id: all that do, and others where there are few.
-func (t *trace) withID(id string) []*outer {
-	if t.byID != nil {
-		return t.byID[id]
+func (j *Joiner) addOuter(t *trace, o *outer) {
+	if last := j.outers.at(t.lastOuter); last != nil {
+		last.next = o.self
+	} else {
+		t.firstOuter = o.self
 	}
-	return t.outers
+	t.lastOuter = o.self
+	t.outers++
+	if t.outers <= fewLayers {
+		return
+	}
+	m := j.more(t)
+	if m.byID != nil {
+		m.byID[o.ident] = append(m.byID[o.ident], o.self)
+		return
+	}
+	m.byID = make(map[ref][]ref, 2*fewLayers)
+	for o := range j.outersOf(t) {
+		m.byID[o.ident] = append(m.byID[o.ident], o.self)
+	}
+}
+
+// outersOf are the layers of a trace, in the order in which they came.
+func (j *Joiner) outersOf(t *trace) iter.Seq[*outer] {
+	return func(yield func(*outer) bool) {
+		for o := j.outers.at(t.firstOuter); o != nil; o = j.outers.at(o.next) {
+			if !yield(o) {
+				return
+			}
+		}
+	}
+}
+
+// withID calls f for the layers of a trace that have an id.
+func (j *Joiner) withID(t *trace, ident ref, f func(*outer)) {
+	if m := j.rares.at(t.rare); m != nil && m.byID != nil {
+		for _, o := range m.byID[ident] {
+			f(j.outers.at(o))
+		}
+		return
+	}
+	for o := range j.outersOf(t) {
+		if o.ident == ident {
+			f(o)
+		}
+	}
 }

@@ -218,9 +218,9 @@ func TestAForgottenTraceIsLetGoOf(t *testing.T) {
 	r := newRunner(t, Config{}).rows(row{1, "c", "", client, "x1", 10, 5, nil}).after(15 * time.Second)
 	r.rows(row{2, "g", "", gateway, "x1", 10, 5, nil}).after(5 * time.Second)
 	require.Equal(t, 1, r.j.Remembered())
-	for l := range r.j.byID["x1"].sides {
-		for _, o := range r.j.byID["x1"].sides[l].outers {
-			assert.Equal(t, pcommon.TraceID{2}, o.node.trace)
+	for _, s := range r.j.idents.at(r.j.byID[hashID("x1")]).sides {
+		for o := r.j.outers.at(s.first); o != nil; o = r.j.outers.at(o.beside) {
+			assert.Equal(t, pcommon.TraceID{2}, o.trace)
 		}
 	}
 	assert.Equal(t, sums{requests: 1, input: 10, output: 5, settled: 2}, r.drain())
@@ -241,8 +241,8 @@ func TestAConstantIDDoesNotGrow(t *testing.T) {
 		r.add(batch, false)
 		require.LessOrEqual(t, len(r.j.roots), 100)
 		for _, i := range r.j.byID {
-			for l := range i.sides {
-				require.LessOrEqual(t, len(i.sides[l].outers), 1)
+			for _, s := range r.j.idents.at(i).sides {
+				require.Equal(t, s.first, s.last)
 			}
 		}
 	}

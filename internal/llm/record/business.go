@@ -3,6 +3,7 @@ package record
 import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
+	"github.com/otelcol-llm/otelcol-llm/internal/llm/cost"
 	"github.com/otelcol-llm/otelcol-llm/internal/llm/join"
 	"github.com/otelcol-llm/otelcol-llm/internal/llm/names"
 	"github.com/otelcol-llm/otelcol-llm/internal/llm/request"
@@ -10,7 +11,7 @@ import (
 
 // business writes what the business asks of a request. A cost is there twice: as a number for sums that may be off by the last digit of
 // a double, and as a decimal text for bills.
-func business(q *join.Logical, a pcommon.Map) {
+func (w *Writer) business(q *join.Logical, a pcommon.Map) {
 	r := &q.Request
 	for _, d := range r.Dimensions {
 		a.PutStr(d.Name, d.Value)
@@ -20,8 +21,9 @@ func business(q *join.Logical, a pcommon.Map) {
 		words(a, names.SLOViolated, r.Violated.Names(request.Violations))
 	}
 	if c := &q.Charge; c.Known {
-		a.PutDouble(names.Cost, c.Amount.Float64())
-		a.PutStr(names.CostExact, c.Amount.String())
+		number, text := c.Amount.Both()
+		a.PutDouble(names.Cost, number)
+		a.PutStr(names.CostExact, text)
 		a.PutStr(names.CostCurrency, c.Currency)
 		if !c.Saved.IsZero() {
 			a.PutStr(names.CostSavedExact, c.Saved.String())
@@ -29,7 +31,7 @@ func business(q *join.Logical, a pcommon.Map) {
 		if r.Reported {
 			a.PutBool(names.CostReported, true)
 		} else if r.Price != nil {
-			a.PutStr(names.Price, r.Price.String())
+			a.PutStr(names.Price, w.priceText(r.Price))
 		}
 	}
 	words(a, names.Quality, r.Quality.Names(request.Issues))
@@ -50,6 +52,14 @@ func business(q *join.Logical, a pcommon.Map) {
 	if r.ColdStart.Known && q.First {
 		a.PutDouble(names.ColdStart, r.ColdStart.Value)
 	}
+}
+
+// priceText is the text of a price; most requests of a batch have the same.
+func (w *Writer) priceText(p *cost.Price) string {
+	if p != w.price {
+		w.price, w.text = p, p.String()
+	}
+	return w.text
 }
 
 func words(a pcommon.Map, key string, list []string) {

@@ -8,6 +8,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
 
+	"github.com/otelcol-llm/otelcol-llm/internal/llm/cost"
 	"github.com/otelcol-llm/otelcol-llm/internal/llm/join"
 	"github.com/otelcol-llm/otelcol-llm/internal/llm/names"
 	"github.com/otelcol-llm/otelcol-llm/internal/llm/request"
@@ -21,6 +22,9 @@ type Writer struct {
 	logs    plog.Logs
 	now     pcommon.Timestamp
 	sources map[source]plog.LogRecordSlice
+	// price is the last one that was written, text what it says.
+	price *cost.Price
+	text  string
 }
 
 // source is what tells the resources of records apart.
@@ -49,7 +53,7 @@ func (w *Writer) Write(q *join.Logical) {
 		lr.SetSeverityNumber(plog.SeverityNumberWarn)
 	}
 	lr.SetSeverityText(strings.ToUpper(lr.SeverityNumber().String()))
-	attributes(q, lr.Attributes())
+	w.attributes(q, lr.Attributes())
 }
 
 func (w *Writer) slice(s *request.Source) plog.LogRecordSlice {
@@ -71,9 +75,21 @@ func (w *Writer) slice(s *request.Source) plog.LogRecordSlice {
 	return sl.LogRecords()
 }
 
-func attributes(q *join.Logical, a pcommon.Map) {
+// room is for how many attributes a record most likely has: the room of 32 was the larger part of a client's, and growing costs more.
+func room(q *join.Logical) int {
+	n := 18 + len(q.Dimensions)
+	if q.Sequences > 0 {
+		n += 8 // the stages of an engine
+	}
+	if q.Charge.Known {
+		n += 5
+	}
+	return n
+}
+
+func (w *Writer) attributes(q *join.Logical, a pcommon.Map) {
 	r := &q.Request
-	a.EnsureCapacity(32)
+	a.EnsureCapacity(room(q))
 	for _, f := range [...]struct{ k, v string }{
 		{names.RequestModel, r.Model},
 		{names.ResponseModel, r.ResponseModel},
@@ -154,7 +170,7 @@ func attributes(q *join.Logical, a pcommon.Map) {
 			s.AppendEmpty().SetStr(n)
 		}
 	}
-	business(q, a)
+	w.business(q, a)
 }
 
 // maxID is the longest request id that is recorded; a caller chooses it, so it can be anything.
