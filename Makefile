@@ -26,7 +26,7 @@ LDFLAGS  := -s -w -extldflags=-Wl,-z,lazy
 SOURCES  := $(shell find . \( -name '.?*' -o -name '_*' -o -name testdata -o -name tools \) -prune -o \
             -type f \( -name '*.go' ! -name '*_test.go' -o -path './distributions/*.yaml' \) -print)
 
-.PHONY: help run demo replay test test-bill test-e2e test-engine test-sdk test-kubernetes bench-tiers unit race bench lint fmt layers validate generate check-generated golden fuzz build all clean prerequisites
+.PHONY: help run demo replay test test-bill test-e2e test-jaeger test-engine test-sdk test-kubernetes bench-tiers unit race bench lint fmt layers validate generate check-generated golden fuzz build all clean prerequisites
 
 help: ## print this
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -81,6 +81,15 @@ $(BACKENDS): tools/backends/go.mod tools/backends/go.sum | prerequisites
 # Five to eight minutes. Needs the packages prometheus and prometheus-alertmanager; their services need not run.
 test-e2e: build $(BACKENDS) ## the built binary under simulated and recorded traffic, compared with the truth on real backends
 	OTELCOL_LLM_BIN="$(CURDIR)/$(BIN)" OTELCOL_LLM_BACKENDS="$(CURDIR)/.cache/backends" go test -count=1 -timeout 20m -tags=grpcnotrace,e2e -p 1 -v ./test/e2e ./test/tiers
+
+# Twelve minutes of compiling, so it is no part of CI.
+.cache/backends/jaeger: tools/jaeger/go.mod tools/jaeger/go.sum | prerequisites
+	@mkdir -p .cache/backends
+	CGO_ENABLED=0 GOFLAGS="-buildvcs=false -trimpath" go build -modfile=tools/jaeger/go.mod -ldflags='-s -w' -o $@ github.com/jaegertracing/jaeger/cmd/jaeger
+
+test-jaeger: build $(BACKENDS) .cache/backends/jaeger ## the end-to-end proof with Jaeger beside the other backends: every exemplar's trace is found there (not part of CI)
+	OTELCOL_LLM_BIN="$(CURDIR)/$(BIN)" OTELCOL_LLM_BACKENDS="$(CURDIR)/.cache/backends" OTELCOL_LLM_JAEGER="$(CURDIR)/.cache/backends/jaeger" \
+		go test -count=1 -timeout 20m -tags=grpcnotrace,e2e -v -run '^TestBackendsHoldTheTruth$$' ./test/e2e
 
 # Needs PyPI, 7 GB of disk, and ten minutes on two cores after the installation. The table in docs/verification.md comes from it.
 test-engine: build ## a real vLLM (CPU, tiny random model) behind a gateway: what came out against the client's truth (not part of CI)

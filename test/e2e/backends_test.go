@@ -18,6 +18,8 @@ import (
 // backends are real ones, each a child process on a free port, with nothing in them.
 type backends struct {
 	prometheus, alertmanager, victoriaMetrics, victoriaLogs string // base addresses
+
+	jaeger *jaeger // nil where none runs
 }
 
 // startBackends starts them. Prometheus scrapes target (host:port) every second, takes remote write, and sends the alerts of
@@ -41,11 +43,12 @@ scrape_configs:
 `, write(t, "rules.yml", rules), aAddress, target)
 	prom := start(t, "prometheus", backend(t, "prometheus"), nil,
 		"--config.file="+write(t, "prometheus.yml", config), "--storage.tsdb.path="+t.TempDir(),
-		"--web.listen-address="+pAddress, "--web.enable-remote-write-receiver", "--rules.alert.resend-delay=1s")
+		"--web.listen-address="+pAddress, "--web.enable-remote-write-receiver", "--enable-feature=exemplar-storage", "--rules.alert.resend-delay=1s")
 	vm := start(t, "victoria-metrics", backend(t, "victoria-metrics"), nil,
 		"-httpListenAddr="+mAddress, "-storageDataPath="+t.TempDir(), "-search.latencyOffset=0s", "-retentionPeriod=100y")
 	vl := start(t, "victoria-logs", backend(t, "victoria-logs"), nil,
 		"-httpListenAddr="+lAddress, "-storageDataPath="+t.TempDir(), "-retentionPeriod=100y")
+	b.jaeger = startJaeger(t)
 	am.Ready(t, time.Minute, b.alertmanager+"/-/ready")
 	prom.Ready(t, time.Minute, b.prometheus+"/-/ready")
 	vm.Ready(t, time.Minute, b.victoriaMetrics+"/health")

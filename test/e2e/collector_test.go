@@ -148,6 +148,9 @@ exporters:
     external_labels: {via: remote_write}
   otlp_http/metrics: {metrics_endpoint: "{{.VictoriaMetrics}}/opentelemetry/v1/metrics", compression: none}
   otlp_http/logs: {logs_endpoint: "{{.VictoriaLogs}}/insert/opentelemetry/v1/logs", compression: none}
+{{- if .Jaeger}}
+  otlp_http/jaeger: {endpoint: "{{.Jaeger}}"}
+{{- end}}
 {{- end}}
 extensions:
   health_check: {endpoint: "127.0.0.1:{{.Health}}"}
@@ -159,7 +162,7 @@ service:
       readers: [{pull: {exporter: {prometheus: {host: 127.0.0.1, port: {{.Telemetry}}}}}}]
   pipelines:
     traces/in: {receivers: [otlp], processors: [memory_limiter, {{if .Transform}}transform/planted, {{end}}llmspan], exporters: [llmspan]}
-    traces/out: {receivers: [llmspan], {{if .TransformOut}}processors: [transform/out], {{end}}exporters: [otlp_http/sink]}
+    traces/out: {receivers: [llmspan], {{if .TransformOut}}processors: [transform/out], {{end}}exporters: [otlp_http/sink{{with .Backends}}{{if .Jaeger}}, otlp_http/jaeger{{end}}{{end}}]}
 {{- if .Backends}}
     metrics: {receivers: [llmspan], exporters: [prometheus, prometheus_remote_write, otlp_http/metrics]}
     logs: {receivers: [llmspan], exporters: [otlp_http/logs, otlp_http/sink]}
@@ -173,6 +176,13 @@ func (m mode) Processor() string           { return m.processor }
 func (b backends) Prometheus() string      { return b.prometheus }
 func (b backends) VictoriaMetrics() string { return b.victoriaMetrics }
 func (b backends) VictoriaLogs() string    { return b.victoriaLogs }
+
+func (b backends) Jaeger() string {
+	if b.jaeger == nil {
+		return ""
+	}
+	return b.jaeger.otlp
+}
 
 // startCollector starts the binary with a configuration for s, whose free fields are filled in, and waits until it receives.
 func startCollector(t testing.TB, s *setup) *child.Process {

@@ -61,7 +61,9 @@ func prove(t *testing.T, m mode, cfg sim.Config, traffic, patience time.Duration
 	for {
 		var r report
 		b.flush(&r)
-		stages(&r, m, out.spans(), o.truths)
+		kept := out.spans()
+		stages(&r, m, kept, o.truths)
+		b.exemplars(&r, kept)
 		for _, p := range b.paths() {
 			p.metrics(&r, m, o.truths)
 		}
@@ -138,6 +140,14 @@ func TestPlantedFaultsAreSeen(t *testing.T) {
 			},
 			[]string{"a boundary of llm.prefill is off by 3"},
 			[]string{"tokens", "requests"},
+		},
+		{
+			"traces under an id of their own at the trace backend",
+			func(s *setup) {
+				s.TransformOut = `{trace_statements: ['set(span.trace_id.string, "0123456789abcdef0123456789abcdef")']}`
+			},
+			[]string{"an exemplar points to span"},
+			[]string{"tokens"},
 		},
 		{
 			"a lost token",
