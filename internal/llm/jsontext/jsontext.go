@@ -8,6 +8,8 @@ import (
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/otelcol-llm/otelcol-llm/internal/llm/octets"
 )
 
 // Space is the index of the first byte at or after i that is no insignificant space.
@@ -49,18 +51,17 @@ func String(s string, i int) (end int, escaped, ok bool) {
 // it is where most of the time on a text goes.
 func special(s string, i int) int {
 	const (
-		ones        = 0x0101010101010101
-		high        = 0x80 * ones
+		ones        = octets.Ones
 		spaces      = ' ' * ones
 		quotes      = '"' * ones
 		backslashes = '\\' * ones
 	)
 	for ; i+8 <= len(s); i += 8 {
-		w := word(s[i:])
+		w := octets.Word(s[i:])
 		q, b := w^quotes, w^backslashes
 		// (x - ones) &^ x has its bit 7 set in bytes that are 0, and w - spaces in those below a space. A borrow sets some wrongly, but
 		// only above one that is set rightly, so that the lowest is right.
-		if m := ((q-ones)&^q | (b-ones)&^b | (w-spaces)&^w) & high; m != 0 {
+		if m := ((q-ones)&^q | (b-ones)&^b | (w-spaces)&^w) & octets.High; m != 0 {
 			return i + bits.TrailingZeros64(m)/8
 		}
 	}
@@ -68,11 +69,6 @@ func special(s string, i int) int {
 		i++
 	}
 	return i
-}
-
-func word(s string) uint64 {
-	_ = s[7]
-	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 | uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
 }
 
 // maxDepth is the nesting that encoding/json takes for valid.

@@ -1,8 +1,11 @@
 package quality
 
 import (
+	"math/bits"
 	"sync"
 	"unicode"
+
+	"github.com/otelcol-llm/otelcol-llm/internal/llm/octets"
 )
 
 // A text is repetitive when most of its n-grams have been there before, or most of those of its end: a model that falls into a loop
@@ -26,13 +29,18 @@ type grams struct {
 
 var gramPool = sync.Pool{New: func() any { return new(grams) }}
 
-func repetitive(text string) bool {
-	if runs(text) {
+func repetitive(text string, ascii bool) bool {
+	if (!ascii || mayRun(text)) && runs(text) {
 		return true
 	}
 	g := gramPool.Get().(*grams)
 	defer gramPool.Put(g)
-	chars := g.split(text)
+	chars := 0
+	if ascii {
+		g.splitASCII(text)
+	} else {
+		chars = g.split(text)
+	}
 	n := wordGram
 	if chars*2 > len(g.units) {
 		n = charGram
@@ -54,6 +62,18 @@ func repetitive(text string) bool {
 		return true
 	}
 	return from > 0 && float64(tail) >= repeatedTail*float64(len(g.again)-from)
+}
+
+// mayRun is false for a text of one byte a character that has no run of maxRun: such a run covers one of the blocks that half of it is as
+// long as, and of most blocks the ends differ.
+func mayRun(text string) bool {
+	const block = maxRun / 2
+	for i := 0; i+block <= len(text); i += block {
+		if text[i] == text[i+1] && text[i] == text[i+block-1] {
+			return true
+		}
+	}
+	return false
 }
 
 // runs tells whether one character stands in a row too often. Lines and rows of dots are drawn with some.
@@ -111,6 +131,48 @@ func (g *grams) split(text string) (chars int) {
 	}
 	end()
 	return chars
+}
+
+// splitASCII is split for a text that is ASCII alone, whose words lie between bytes up to a space.
+func (g *grams) splitASCII(text string) {
+	g.units = g.units[:0]
+	start, i := 0, 0
+	for ; i+8 <= len(text); i += 8 {
+		// Marks with bit 7 the bytes up to a space; no byte of ASCII carries into the next.
+		spaces := ^(octets.Word(text[i:]) + (0x7f-' ')*octets.Ones) & octets.High
+		for ; spaces != 0; spaces &= spaces - 1 {
+			at := i + bits.TrailingZeros64(spaces)/8
+			g.word(text, start, at)
+			start = at + 1
+		}
+	}
+	for ; i < len(text); i++ {
+		if text[i] <= ' ' {
+			g.word(text, start, i)
+			start = i + 1
+		}
+	}
+	g.word(text, start, len(text))
+}
+
+// word adds the word text[from:to], unless it is empty.
+func (g *grams) word(text string, from, to int) {
+	if from == to {
+		return
+	}
+	h := uint64(hashSeed)
+	for ; to-from > 8; from += 8 {
+		h = mix(h ^ octets.Word(text[from:]))
+	}
+	var last uint64
+	if from+8 <= len(text) { // what follows the word is cut off
+		last = octets.Word(text[from:]) << (64 - 8*(to-from))
+	} else {
+		for i := from; i < to; i++ {
+			last = last>>8 | uint64(text[i])<<56
+		}
+	}
+	g.units = append(g.units, mix(h^last))
 }
 
 // unspaced tells the scripts that are written without spaces between words, with their punctuation.
