@@ -16,6 +16,7 @@ import (
 
 	"github.com/otelcol-llm/otelcol-llm/internal/llm/assemble"
 	"github.com/otelcol-llm/otelcol-llm/internal/llm/content"
+	"github.com/otelcol-llm/otelcol-llm/internal/llm/names"
 	"github.com/otelcol-llm/otelcol-llm/internal/llm/sampling"
 	"github.com/otelcol-llm/otelcol-llm/internal/llm/split"
 )
@@ -57,9 +58,11 @@ func newAssembler(set processor.Settings, cfg *Config, next consumer.Traces) (*a
 	a.outbox = outbox{next: next, logger: set.Logger, telemetry: p.telemetry, maxBytes: int(cfg.Sampling.MaxBytes) / 4}
 	sc := &cfg.Sampling
 	links, services := split.NewLinks(), split.NewServices()
+	keys := commonKeys()
 	for i := range a.shards {
 		a.shards[i] = &shard{
-			buffer:    assemble.New(sc.buffer(numShards)),
+			buffer:    assemble.New(sc.buffer(numShards, keys)),
+			keys:      keys,
 			decisions: assemble.NewDecisions(sc.KeptCache/numShards, sc.DroppedCache/numShards),
 			sampler:   sampling.New(sc.sampler(numShards)),
 			tag:       sc.Apply == ApplyTag,
@@ -89,6 +92,15 @@ func newAssembler(set processor.Settings, cfg *Config, next consumer.Traces) (*a
 			return nil
 		}),
 	)
+}
+
+// commonKeys are the attribute keys that are known: those that the redaction names, and our own.
+func commonKeys() *assemble.Keys {
+	own := make([]string, 0, len(names.SpanAttributes))
+	for _, a := range names.SpanAttributes {
+		own = append(own, a.Key)
+	}
+	return assemble.NewKeys(own, content.Keys())
 }
 
 // Capabilities implements processor.Traces.

@@ -17,6 +17,7 @@ import (
 type shard struct {
 	mu        sync.Mutex // guards all below
 	buffer    *assemble.Buffer
+	keys      *assemble.Keys // of the buffer
 	decisions *assemble.Decisions
 	sampler   *sampling.Sampler
 	whole     *split.Whole
@@ -47,18 +48,17 @@ func (s *shard) add(now time.Time, spans []ptrace.Span, origins []*assemble.Orig
 	before := s.buffer.Duplicates()
 	for i, span := range spans {
 		if _, decided := s.decisions.Get(span.TraceID()); !decided {
-			released = s.buffer.Add(now, span, origins[i], released)
+			released = s.buffer.Add(now, span, origins[i], assemble.Note(split.NoteOf(span)), released)
 			continue
 		}
 		t, ok := lateOf[span.TraceID()]
 		if !ok {
-			t = &assemble.Trace{ID: span.TraceID(), Spans: ptrace.NewSpanSlice()}
+			t = assemble.NewTrace(span.TraceID())
 			lateOf[t.ID] = t
 			late = append(late, t)
 		}
 		out.late++
-		span.MoveTo(t.Spans.AppendEmpty())
-		t.Origins = append(t.Origins, origins[i])
+		t.Append(span, origins[i])
 	}
 	out.duplicates = s.buffer.Duplicates() - before
 	s.decide(now, released, &out)
@@ -72,8 +72,8 @@ func (s *shard) due(now time.Time) outcome {
 	defer s.mu.Unlock()
 	var out outcome
 	s.decide(now, s.buffer.Due(now, s.released[:0], func(t *assemble.Trace) bool {
-		return s.whole.Lacks(now, t.Spans, func(i int) string {
-			v, _ := t.Origins[i].Resource.Attributes().Get(names.ServiceName)
+		return s.whole.Lacks(now, t.Len(), func(i int) split.Note { return split.Note(t.Note(i)) }, func(i int) string {
+			v, _ := t.Origin(i).Resource.Attributes().Get(names.ServiceName)
 			return v.AsString()
 		})
 	}), &out)
@@ -107,7 +107,7 @@ func (s *shard) decide(now time.Time, traces []*assemble.Trace, out *outcome) {
 				cut[t.ID] = true
 			}
 		}
-		td := assemble.Batch(part)
+		td := assemble.Batch(s.keys, part)
 		f := s.whole.Traces(now, td, cut, func(id pcommon.TraceID, t *sampling.Trace) sampling.Decision {
 			d := s.sampler.Decide(now, t)
 			s.decisions.Put(id, d)
@@ -131,7 +131,7 @@ func (s *shard) follow(now time.Time, late []*assemble.Trace, out *outcome) {
 	for _, t := range late {
 		all[t.ID] = true
 	}
-	td := assemble.Batch(late)
+	td := assemble.Batch(s.keys, late)
 	f := s.whole.Traces(now, td, all, func(id pcommon.TraceID, t *sampling.Trace) sampling.Decision {
 		d, _ := s.decisions.Get(id)
 		if d.Keep {

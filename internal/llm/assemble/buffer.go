@@ -19,6 +19,8 @@ type Config struct {
 	MaxBytes int
 	// MaxTraceBytes and MaxTraceSpans bound one trace, which is released beyond them, so that an endless one does not starve the rest.
 	MaxTraceBytes, MaxTraceSpans int
+	// Keys are the attribute keys that most spans have; nil are none.
+	Keys *Keys
 }
 
 // Reason says why a trace was released.
@@ -52,12 +54,13 @@ type Origin struct {
 	resource *pcommon.Resource
 }
 
-// Trace is the spans of one trace. Spans[i] came with Origins[i].
+// Trace is the spans of one trace.
 type Trace struct {
-	ID      pcommon.TraceID
-	Spans   ptrace.SpanSlice
-	Origins []*Origin
-	Reason  Reason
+	ID     pcommon.TraceID
+	Reason Reason
+
+	spans ptrace.SpanSlice // their attributes are in held
+	held  []held
 
 	bytes                  int
 	created, touched, root time.Time
@@ -66,6 +69,36 @@ type Trace struct {
 	queue *list.List
 	// known are the spans of a trace of more than scanned.
 	known map[identity]struct{}
+}
+
+// held is what belongs to one of a trace's spans.
+type held struct {
+	origin *Origin
+	note   Note
+	// count is the number of attributes that are packed.
+	count  uint8
+	packed string
+}
+
+// Note is what the holder wants to know of a span while its attributes are packed; the package does not read it.
+type Note uint8
+
+// Len is the number of spans.
+func (t *Trace) Len() int { return len(t.held) }
+
+// Note is that of span i, which came with Origin(i).
+func (t *Trace) Note(i int) Note { return t.held[i].note }
+
+// Origin is what span i came with.
+func (t *Trace) Origin(i int) *Origin { return t.held[i].origin }
+
+// NewTrace is a trace that is not held by a Buffer: its attributes stay as they are.
+func NewTrace(id pcommon.TraceID) *Trace { return &Trace{ID: id, spans: ptrace.NewSpanSlice()} }
+
+// Append moves a span into a trace that is not held.
+func (t *Trace) Append(span ptrace.Span, o *Origin) {
+	span.MoveTo(t.spans.AppendEmpty())
+	t.held = append(t.held, held{origin: o})
 }
 
 // identity tells spans of a trace apart. The id alone does not: Zipkin's client and server share one.
@@ -82,11 +115,11 @@ const scanned = 32
 
 // has tells whether a span is in the trace already.
 func (t *Trace) has(s ptrace.Span) bool {
-	n := t.Spans.Len()
+	n := t.spans.Len()
 	if n <= scanned {
 		want := identify(s)
 		for i := range n {
-			if identify(t.Spans.At(i)) == want {
+			if identify(t.spans.At(i)) == want {
 				return true
 			}
 		}
@@ -95,7 +128,7 @@ func (t *Trace) has(s ptrace.Span) bool {
 	if t.known == nil {
 		t.known = make(map[identity]struct{}, 2*n)
 		for i := range n {
-			t.known[identify(t.Spans.At(i))] = struct{}{}
+			t.known[identify(t.spans.At(i))] = struct{}{}
 		}
 	}
 	_, ok := t.known[identify(s)]
@@ -114,10 +147,14 @@ type Buffer struct {
 	spans   int
 	twice   int
 	sizer   ptrace.ProtoMarshaler
+	packing []byte // reused
 }
 
 // New returns an empty buffer.
 func New(cfg Config) *Buffer {
+	if cfg.Keys == nil {
+		cfg.Keys = NewKeys()
+	}
 	return &Buffer{cfg: cfg, traces: map[pcommon.TraceID]*Trace{}, age: list.New(), touched: list.New(), rooted: list.New(), lacking: list.New()}
 }
 
@@ -131,11 +168,12 @@ func (b *Buffer) Duplicates() int { return b.twice }
 
 // Add moves a span into its trace, unless the trace has it: a sender that got no answer sends again. What has to be released for it is appended to out: its own trace when that has become too large, and
 // the oldest traces when the budget is exceeded.
-func (b *Buffer) Add(now time.Time, span ptrace.Span, o *Origin, out []*Trace) []*Trace {
+func (b *Buffer) Add(now time.Time, span ptrace.Span, o *Origin, note Note, out []*Trace) []*Trace {
 	id := span.TraceID()
 	t, ok := b.traces[id]
 	if !ok {
-		t = &Trace{ID: id, Spans: ptrace.NewSpanSlice(), created: now}
+		t = NewTrace(id)
+		t.created = now
 		b.traces[id] = t
 		t.byAge = b.age.PushBack(t)
 		t.byTouch = b.touched.PushBack(t)
@@ -162,9 +200,18 @@ func (b *Buffer) Add(now time.Time, span ptrace.Span, o *Origin, out []*Trace) [
 	t.bytes += size
 	b.bytes += size
 	b.spans++
-	span.MoveTo(t.Spans.AppendEmpty())
-	t.Origins = append(t.Origins, o)
-	if t.bytes > b.cfg.MaxTraceBytes || t.Spans.Len() > b.cfg.MaxTraceSpans {
+	h := held{origin: o, note: note}
+	attributes := span.Attributes()
+	if packed, ok := b.cfg.Keys.pack(b.packing[:0], attributes); ok {
+		h.count, h.packed = uint8(attributes.Len()), string(packed)
+		attributes.Clear()
+		if b.packing = packed; cap(packed) > maxPacking {
+			b.packing = nil // of a prompt that is kept
+		}
+	}
+	span.MoveTo(t.spans.AppendEmpty())
+	t.held = append(t.held, h)
+	if t.bytes > b.cfg.MaxTraceBytes || t.spans.Len() > b.cfg.MaxTraceSpans {
 		out = b.release(t, ReasonSize, out)
 	}
 	for b.bytes > b.cfg.MaxBytes && b.age.Len() > 0 {
@@ -215,7 +262,7 @@ func (b *Buffer) release(t *Trace, r Reason, out []*Trace) []*Trace {
 		t.queue.Remove(t.byRoot)
 	}
 	b.bytes -= t.bytes
-	b.spans -= t.Spans.Len()
+	b.spans -= t.spans.Len()
 	return append(out, t)
 }
 
@@ -234,14 +281,22 @@ func EachSpan(td ptrace.Traces, f func(span ptrace.Span, o *Origin)) {
 	}
 }
 
-// Batch puts the spans of traces back together, each resource and scope once, in one batch.
-func Batch(traces []*Trace) ptrace.Traces {
+// maxPacking is how large a buffer for packing is kept, in bytes.
+const maxPacking = 64 << 10
+
+// roomForDecision is how many attributes a span gets when its trace is decided on: the decision's, and what a whole trace tells.
+const roomForDecision = 4
+
+// Batch puts the spans of traces back together, each resource and scope once, in one batch. The traces are used up. keys are those of the
+// buffers that held them.
+func Batch(keys *Keys, traces []*Trace) ptrace.Traces {
 	td := ptrace.NewTraces()
 	resources := map[*pcommon.Resource]ptrace.ResourceSpans{}
 	scopes := map[*Origin]ptrace.SpanSlice{}
 	for _, t := range traces {
-		for i := range t.Spans.Len() {
-			o := t.Origins[i]
+		for i := range t.spans.Len() {
+			h := &t.held[i]
+			o := h.origin
 			to, ok := scopes[o]
 			if !ok {
 				rs, ok := resources[o.resource]
@@ -257,7 +312,11 @@ func Batch(traces []*Trace) ptrace.Traces {
 				to = ss.Spans()
 				scopes[o] = to
 			}
-			t.Spans.At(i).MoveTo(to.AppendEmpty())
+			span := t.spans.At(i)
+			if h.count > 0 {
+				keys.unpack(h.packed, span.Attributes(), int(h.count), roomForDecision)
+			}
+			span.MoveTo(to.AppendEmpty())
 		}
 	}
 	return td

@@ -37,7 +37,7 @@ func add(b *Buffer, now time.Time, trace, span, parent byte, text string) []*Tra
 	}
 	s.SetName(text)
 	var out []*Trace
-	EachSpan(td, func(span ptrace.Span, o *Origin) { out = b.Add(now, span, o, out) })
+	EachSpan(td, func(span ptrace.Span, o *Origin) { out = b.Add(now, span, o, 0, out) })
 	return out
 }
 
@@ -55,13 +55,13 @@ func TestATraceIsReleased(t *testing.T) {
 		require.Len(t, out, 1)
 		assert.Equal(t, ReasonRoot, out[0].Reason)
 		assert.True(t, out[0].Reason.Complete())
-		assert.Equal(t, 13, out[0].Spans.Len())
+		assert.Equal(t, 13, out[0].Len())
 		assert.Zero(t, b.Bytes()+b.Spans()+b.Traces())
 	})
 	t.Run("later when something is missing, and at once when it has come", func(t *testing.T) {
 		cfg := testConfig
 		cfg.AnswerDelay = 10 * time.Second
-		lacks := func(t *Trace) bool { return t.Spans.Len() < 2 }
+		lacks := func(t *Trace) bool { return t.Len() < 2 }
 		b := New(cfg)
 		add(b, at(0), 1, 1, 0, "root")
 		add(b, at(1), 2, 1, 0, "root")
@@ -138,7 +138,7 @@ func TestASpanIsHeldOnce(t *testing.T) {
 			assert.Equal(t, []int{int(spans), 2 * int(spans)}, []int{b.Spans(), b.Duplicates()})
 			out := b.Drain(nil)
 			require.Len(t, out, 1)
-			assert.Equal(t, int(spans), out[0].Spans.Len())
+			assert.Equal(t, int(spans), out[0].Len())
 			assert.Zero(t, b.Bytes())
 		})
 	}
@@ -151,7 +151,7 @@ func TestASpanIsHeldOnce(t *testing.T) {
 			s.SetSpanID(pcommon.SpanID{1})
 			s.SetKind(k)
 		}
-		EachSpan(td, func(s ptrace.Span, o *Origin) { b.Add(at(0), s, o, nil) })
+		EachSpan(td, func(s ptrace.Span, o *Origin) { b.Add(at(0), s, o, 0, nil) })
 		assert.Equal(t, []int{2, 0}, []int{b.Spans(), b.Duplicates()})
 	})
 }
@@ -165,8 +165,8 @@ func TestNothingIsLostOrMade(t *testing.T) {
 	in, out := 0, 0
 	count := func(ts []*Trace) {
 		for _, tr := range ts {
-			require.Len(t, tr.Origins, tr.Spans.Len())
-			out += tr.Spans.Len()
+			require.Equal(t, tr.spans.Len(), tr.Len())
+			out += tr.Len()
 		}
 	}
 	now := 0.0
@@ -205,8 +205,8 @@ func TestBatchPutsEachResourceAndScopeOnce(t *testing.T) {
 	want := ptrace.NewTraces()
 	td.CopyTo(want)
 	b := New(testConfig)
-	EachSpan(td, func(span ptrace.Span, o *Origin) { require.Empty(t, b.Add(at(0), span, o, nil)) })
-	got := Batch(b.Drain(nil))
+	EachSpan(td, func(span ptrace.Span, o *Origin) { require.Empty(t, b.Add(at(0), span, o, 0, nil)) })
+	got := Batch(b.cfg.Keys, b.Drain(nil))
 	require.Equal(t, 2, got.ResourceSpans().Len())
 	for i := range 2 {
 		rs := got.ResourceSpans().At(i)
@@ -248,6 +248,6 @@ func BenchmarkAdd(b *testing.B) {
 		td.CopyTo(c)
 		i++
 		c.ResourceSpans().At(0).ScopeSpans().At(0).Spans().At(0).SetTraceID(pcommon.TraceID{byte(i), byte(i >> 8), byte(i >> 16)})
-		EachSpan(c, func(span ptrace.Span, o *Origin) { buf.Add(at(0), span, o, nil) })
+		EachSpan(c, func(span ptrace.Span, o *Origin) { buf.Add(at(0), span, o, 0, nil) })
 	}
 }

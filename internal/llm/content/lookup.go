@@ -1,6 +1,8 @@
 package content
 
 import (
+	"maps"
+	"slices"
 	"sort"
 	"strings"
 )
@@ -18,6 +20,9 @@ type forcedPrefix struct {
 	prefix string
 	rule   rule
 }
+
+// Keys are the attribute keys that the tables name, in order.
+func Keys() []string { return slices.Sorted(maps.Keys(baseTable().exact)) }
 
 // baseTable is the table without configuration.
 func baseTable() *table {
