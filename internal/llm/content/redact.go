@@ -46,21 +46,26 @@ func (w *walk) redact(ru *rule, key string, v pcommon.Value) bool {
 func (w *walk) measure(ru *rule, key string, v pcommon.Value) {
 	write := !ru.noLength && !w.bare && len(w.measures) < maxMeasures
 	var sum *summary
-	var x measure
-	if write && (ru.class == ClassMessage || ru.class == ClassCompletion) {
-		sum = &x.sum
+	var x *measure
+	if write {
+		if x = w.next(); ru.class == ClassMessage || ru.class == ClassCompletion {
+			sum = &x.sum
+		}
 	}
 	// Metadata and identities repeat routes and model names, and no name repeats a vector.
 	names := ru.class != ClassMetadata && ru.class != ClassIdentity && ru.class != ClassBlob
 	n, text := w.characters(v, sum, names, 0)
-	if !write || !text {
+	if !write {
+		return
+	}
+	if !text {
+		w.measures = w.measures[:len(w.measures)-1]
 		return
 	}
 	x.length = n
 	if x.keys = ru.keys; x.keys == nil {
 		x.keys = newMeasureKeys(key)
 	}
-	w.measures = append(w.measures, x)
 }
 
 // characters is the number of characters of all texts in a value, and whether there is any text. Bytes count as characters.

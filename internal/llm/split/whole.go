@@ -9,7 +9,6 @@ import (
 	"github.com/otelcol-llm/otelcol-llm/internal/llm/names"
 	"github.com/otelcol-llm/otelcol-llm/internal/llm/request"
 	"github.com/otelcol-llm/otelcol-llm/internal/llm/sampling"
-	"github.com/otelcol-llm/otelcol-llm/internal/llm/stage"
 )
 
 // WholeOptions choose what is done with whole traces.
@@ -50,7 +49,7 @@ func (w *Whole) Traces(now time.Time, td ptrace.Traces, cut map[pcommon.TraceID]
 	for i := range b.items {
 		if it := b.items[i]; it.req.Layer == request.LayerEngine {
 			b.useLifecycle(it)
-			it.placed = stage.Place(&it.req)
+			it.place()
 		}
 	}
 	var calls []*call
