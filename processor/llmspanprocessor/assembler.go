@@ -141,11 +141,7 @@ func (a *assembler) Shutdown(ctx context.Context) error {
 		a.cancel()
 	}
 	a.done.Wait()
-	for _, s := range a.shards {
-		o := s.drain(a.now())
-		a.count(ctx, &o)
-		a.outbox.put(ctx, o.batches)
-	}
+	a.release(ctx, a.now(), (*shard).drain)
 	a.outbox.close(ctx)
 	return a.shutdown(ctx)
 }
@@ -191,12 +187,20 @@ func (a *assembler) ConsumeTraces(ctx context.Context, td ptrace.Traces) error {
 // tick decides what is due and offers again what was refused.
 func (a *assembler) tick(ctx context.Context) {
 	now := a.now()
-	for _, s := range a.shards {
-		o := s.due(now)
-		a.count(ctx, &o)
-		a.outbox.put(ctx, o.batches)
-	}
+	a.release(ctx, now, (*shard).due)
 	a.outbox.offer(ctx)
+}
+
+// release passes on what the shards let go, batch by batch: a batch is gone before the next is made.
+func (a *assembler) release(ctx context.Context, now time.Time, from func(*shard, time.Time) (outcome, bool)) {
+	for _, s := range a.shards {
+		for more := true; more; {
+			var o outcome
+			o, more = from(s, now)
+			a.count(ctx, &o)
+			a.outbox.put(ctx, o.batches)
+		}
+	}
 }
 
 // count turns what a shard did into telemetry.

@@ -66,27 +66,29 @@ func (s *shard) add(now time.Time, spans []ptrace.Span, origins []*assemble.Orig
 	return out
 }
 
-// due decides the traces whose wait is over.
-func (s *shard) due(now time.Time) outcome {
+// due decides traces whose wait is over, those of one batch; more says that there may be others.
+func (s *shard) due(now time.Time) (out outcome, more bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var out outcome
-	s.decide(now, s.buffer.Due(now, s.released[:0], func(t *assemble.Trace) bool {
+	released := s.buffer.Due(now, maxBatchTraces, s.released[:0], func(t *assemble.Trace) bool {
 		return s.whole.Lacks(now, t.Len(), func(i int) split.Note { return split.Note(t.Note(i)) }, func(i int) string {
 			v, _ := t.Origin(i).Resource.Attributes().Get(names.ServiceName)
 			return v.AsString()
 		})
-	}), &out)
-	return out
+	})
+	more = len(released) >= maxBatchTraces
+	s.decide(now, released, &out)
+	return out, more
 }
 
-// drain decides everything that is held.
-func (s *shard) drain(now time.Time) outcome {
+// drain decides what is held, as due does.
+func (s *shard) drain(now time.Time) (out outcome, more bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var out outcome
-	s.decide(now, s.buffer.Drain(s.released[:0]), &out)
-	return out
+	released := s.buffer.Drain(maxBatchTraces, s.released[:0])
+	more = len(released) >= maxBatchTraces
+	s.decide(now, released, &out)
+	return out, more
 }
 
 // maxBatchTraces bounds the traces that are decided and passed on together, so that a batch stays far below a receiver's message limit.

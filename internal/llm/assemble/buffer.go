@@ -222,9 +222,10 @@ func (b *Buffer) Add(now time.Time, span ptrace.Span, o *Origin, note Note, out 
 
 // Due appends the traces whose wait is over at now. lacks is asked about a trace whose root has come and whose delay is over: one that
 // lacks something, such as the span of the engine that must have answered it, waits for AnswerDelay instead. A batch of an engine's
-// exporter may leave seconds after its gateway's.
-func (b *Buffer) Due(now time.Time, out []*Trace, lacks func(*Trace) bool) []*Trace {
-	for e := b.rooted.Front(); e != nil && now.Sub(e.Value.(*Trace).root) >= b.cfg.DecisionDelay; e = b.rooted.Front() {
+// exporter may leave seconds after its gateway's. Of more than limit traces the rest is left to the next call: what is released takes several
+// times the memory of what is held.
+func (b *Buffer) Due(now time.Time, limit int, out []*Trace, lacks func(*Trace) bool) []*Trace {
+	for e := b.rooted.Front(); len(out) < limit && e != nil && now.Sub(e.Value.(*Trace).root) >= b.cfg.DecisionDelay; e = b.rooted.Front() {
 		t := e.Value.(*Trace)
 		if now.Sub(t.root) < b.cfg.AnswerDelay && lacks(t) {
 			b.rooted.Remove(e)
@@ -233,21 +234,21 @@ func (b *Buffer) Due(now time.Time, out []*Trace, lacks func(*Trace) bool) []*Tr
 		}
 		out = b.release(t, ReasonRoot, out)
 	}
-	for e := b.lacking.Front(); e != nil && now.Sub(e.Value.(*Trace).root) >= b.cfg.AnswerDelay; e = b.lacking.Front() {
+	for e := b.lacking.Front(); len(out) < limit && e != nil && now.Sub(e.Value.(*Trace).root) >= b.cfg.AnswerDelay; e = b.lacking.Front() {
 		out = b.release(e.Value.(*Trace), ReasonRoot, out)
 	}
-	for e := b.touched.Front(); e != nil && now.Sub(e.Value.(*Trace).touched) >= b.cfg.IdleTimeout; e = b.touched.Front() {
+	for e := b.touched.Front(); len(out) < limit && e != nil && now.Sub(e.Value.(*Trace).touched) >= b.cfg.IdleTimeout; e = b.touched.Front() {
 		out = b.release(e.Value.(*Trace), ReasonIdle, out)
 	}
-	for e := b.age.Front(); e != nil && now.Sub(e.Value.(*Trace).created) >= b.cfg.TraceTimeout; e = b.age.Front() {
+	for e := b.age.Front(); len(out) < limit && e != nil && now.Sub(e.Value.(*Trace).created) >= b.cfg.TraceTimeout; e = b.age.Front() {
 		out = b.release(e.Value.(*Trace), ReasonAge, out)
 	}
 	return out
 }
 
-// Drain appends everything that is held.
-func (b *Buffer) Drain(out []*Trace) []*Trace {
-	for b.age.Len() > 0 {
+// Drain appends what is held, up to limit traces.
+func (b *Buffer) Drain(limit int, out []*Trace) []*Trace {
+	for len(out) < limit && b.age.Len() > 0 {
 		out = b.release(b.age.Front().Value.(*Trace), ReasonShutdown, out)
 	}
 	return out

@@ -1,6 +1,7 @@
 package assemble
 
 import (
+	"math"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -47,11 +48,11 @@ func TestATraceIsReleased(t *testing.T) {
 		add(b, at(0), 1, 2, 1, "engine")
 		for s := 50.0; s < 600; s += 50 { // a request that decodes for ten minutes, and reports now and then
 			add(b, at(s), 1, byte(s/50)+10, 1, "chunk")
-			require.Empty(t, b.Due(at(s+9), nil, nothing))
+			require.Empty(t, b.Due(at(s+9), math.MaxInt, nil, nothing))
 		}
 		add(b, at(600), 1, 1, 0, "root")
-		assert.Empty(t, b.Due(at(601.9), nil, nothing))
-		out := b.Due(at(602), nil, nothing)
+		assert.Empty(t, b.Due(at(601.9), math.MaxInt, nil, nothing))
+		out := b.Due(at(602), math.MaxInt, nil, nothing)
 		require.Len(t, out, 1)
 		assert.Equal(t, ReasonRoot, out[0].Reason)
 		assert.True(t, out[0].Reason.Complete())
@@ -67,23 +68,38 @@ func TestATraceIsReleased(t *testing.T) {
 		add(b, at(1), 2, 1, 0, "root")
 		add(b, at(1), 3, 1, 0, "root")
 		add(b, at(1), 3, 2, 1, "engine")
-		out := b.Due(at(3), nil, lacks)
+		out := b.Due(at(3), math.MaxInt, nil, lacks)
 		require.Len(t, out, 1, "the third is whole")
 		add(b, at(5), 2, 2, 1, "engine")
-		out = b.Due(at(5), nil, lacks)
+		out = b.Due(at(5), math.MaxInt, nil, lacks)
 		require.Len(t, out, 1)
 		assert.Equal(t, pcommon.TraceID{2}, out[0].ID)
-		assert.Empty(t, b.Due(at(9.9), nil, lacks))
-		out = b.Due(at(10), nil, lacks)
+		assert.Empty(t, b.Due(at(9.9), math.MaxInt, nil, lacks))
+		out = b.Due(at(10), math.MaxInt, nil, lacks)
 		require.Len(t, out, 1)
 		assert.Zero(t, b.Traces())
+	})
+	t.Run("with no more others than the caller can take", func(t *testing.T) {
+		b := New(testConfig)
+		for i := range byte(10) {
+			add(b, at(0), i, 1, 0, "root")
+		}
+		var n []int
+		for b.Traces() > 0 {
+			n = append(n, len(b.Due(at(3), 4, nil, nothing)))
+		}
+		assert.Equal(t, []int{4, 4, 2}, n)
+		add(b, at(0), 1, 1, 0, "root")
+		add(b, at(0), 2, 1, 0, "root")
+		assert.Len(t, b.Drain(1, nil), 1)
+		assert.Len(t, b.Drain(1, nil), 1)
 	})
 	t.Run("when nothing comes", func(t *testing.T) {
 		b := New(testConfig)
 		add(b, at(0), 1, 2, 1, "engine")
 		add(b, at(59), 1, 3, 1, "engine")
-		assert.Empty(t, b.Due(at(118.9), nil, nothing))
-		out := b.Due(at(119), nil, nothing)
+		assert.Empty(t, b.Due(at(118.9), math.MaxInt, nil, nothing))
+		out := b.Due(at(119), math.MaxInt, nil, nothing)
 		require.Len(t, out, 1)
 		assert.Equal(t, ReasonIdle, out[0].Reason)
 	})
@@ -91,9 +107,9 @@ func TestATraceIsReleased(t *testing.T) {
 		b := New(testConfig)
 		for s := 0.0; s < 1800; s += 30 {
 			require.Empty(t, add(b, at(s), 1, byte(s/30)+1, 200, "agent"))
-			require.Empty(t, b.Due(at(s), nil, nothing))
+			require.Empty(t, b.Due(at(s), math.MaxInt, nil, nothing))
 		}
-		out := b.Due(at(1800), nil, nothing)
+		out := b.Due(at(1800), math.MaxInt, nil, nothing)
 		require.Len(t, out, 1)
 		assert.Equal(t, ReasonAge, out[0].Reason)
 		assert.False(t, out[0].Reason.Complete())
@@ -136,7 +152,7 @@ func TestASpanIsHeldOnce(t *testing.T) {
 				}
 			}
 			assert.Equal(t, []int{int(spans), 2 * int(spans)}, []int{b.Spans(), b.Duplicates()})
-			out := b.Drain(nil)
+			out := b.Drain(math.MaxInt, nil)
 			require.Len(t, out, 1)
 			assert.Equal(t, int(spans), out[0].Len())
 			assert.Zero(t, b.Bytes())
@@ -175,12 +191,12 @@ func TestNothingIsLostOrMade(t *testing.T) {
 		count(add(b, at(now), byte(r.IntN(60)), byte(r.IntN(255)+1), byte(r.IntN(4)), string(make([]byte, r.IntN(500)))))
 		in++
 		if i%7 == 0 {
-			count(b.Due(at(now), nil, nothing))
+			count(b.Due(at(now), math.MaxInt, nil, nothing))
 		}
 		require.Equal(t, in, out+b.Spans()+b.Duplicates())
 		require.LessOrEqual(t, b.Bytes(), cfg.MaxBytes)
 	}
-	count(b.Drain(nil))
+	count(b.Drain(math.MaxInt, nil))
 	assert.Equal(t, in, out+b.Duplicates())
 	assert.Zero(t, b.Bytes()+b.Spans()+b.Traces())
 }
@@ -206,7 +222,7 @@ func TestBatchPutsEachResourceAndScopeOnce(t *testing.T) {
 	td.CopyTo(want)
 	b := New(testConfig)
 	EachSpan(td, func(span ptrace.Span, o *Origin) { require.Empty(t, b.Add(at(0), span, o, 0, nil)) })
-	got := Batch(b.cfg.Keys, b.Drain(nil))
+	got := Batch(b.cfg.Keys, b.Drain(math.MaxInt, nil))
 	require.Equal(t, 2, got.ResourceSpans().Len())
 	for i := range 2 {
 		rs := got.ResourceSpans().At(i)

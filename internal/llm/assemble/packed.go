@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/otelcol-llm/otelcol-llm/internal/llm/keytable"
 )
 
 // Attributes are held packed into one string. As pdata they are some three allocations each, a key, a value and a place for it: two thirds
@@ -21,21 +23,22 @@ const maxPacked = 128
 
 // Keys numbers attribute keys, so that they need not be written out. It is safe for concurrent use.
 type Keys struct {
-	number map[string]uint16
+	number *keytable.Table[uint16]
 	keys   []string
 }
 
 // NewKeys numbers the keys that are common.
 func NewKeys(common ...[]string) *Keys {
-	k := &Keys{number: map[string]uint16{}}
+	k, number := &Keys{}, map[string]uint16{}
 	for _, list := range common {
 		for _, key := range list {
-			if _, ok := k.number[key]; !ok && len(k.keys) < math.MaxUint16 {
-				k.number[key] = uint16(len(k.keys))
+			if _, ok := number[key]; !ok && len(k.keys) < math.MaxUint16 {
+				number[key] = uint16(len(k.keys))
 				k.keys = append(k.keys, key)
 			}
 		}
 	}
+	k.number = keytable.New(number)
 	return k
 }
 
@@ -49,7 +52,7 @@ func (k *Keys) pack(buf []byte, m pcommon.Map) (out []byte, ok bool) {
 	var others [maxPacked]string
 	n, o := 0, 0
 	for key, v := range m.All() {
-		number, common := k.number[key]
+		number, common := k.number.Get(key)
 		if common {
 			for _, before := range numbers[:n] {
 				if before == number {

@@ -91,7 +91,7 @@ func TestHoldsAsTheyAreWhatCannotBePacked(t *testing.T) {
 		span.SetParentSpanID(pcommon.SpanID{1})
 		b := New(testConfig)
 		EachSpan(td, func(span ptrace.Span, o *Origin) { require.Empty(t, b.Add(at(0), span, o, 0, nil)) })
-		got := Batch(b.cfg.Keys, b.Drain(nil)).ResourceSpans().At(0).ScopeSpans().At(0).Spans().At(0).Attributes()
+		got := Batch(b.cfg.Keys, b.Drain(math.MaxInt, nil)).ResourceSpans().At(0).ScopeSpans().At(0).Spans().At(0).Attributes()
 		assert.Equal(t, wire(t, m), wire(t, got), name)
 	}
 }

@@ -23,7 +23,6 @@ const (
 // grams is the working memory of one call.
 type grams struct {
 	units []uint64
-	again []bool
 	table []uint64
 }
 
@@ -48,20 +47,13 @@ func repetitive(text string, ascii bool) bool {
 	if len(g.units) < minUnits {
 		return false
 	}
-	g.mark(n)
-	all, tail, from := 0, 0, len(g.again)-max(len(g.again)/3, minTail)
-	for i, again := range g.again {
-		if again {
-			all++
-			if i >= from {
-				tail++
-			}
-		}
-	}
-	if float64(all) >= repeatedAll*float64(len(g.again)) {
+	count := len(g.units) - n + 1
+	from := count - max(count/3, minTail)
+	all, tail := g.repeated(n, from)
+	if float64(all) >= repeatedAll*float64(count) {
 		return true
 	}
-	return from > 0 && float64(tail) >= repeatedTail*float64(len(g.again)-from)
+	return from > 0 && float64(tail) >= repeatedTail*float64(count-from)
 }
 
 // mayRun is false for a text of one byte a character that has no run of maxRun: such a run covers one of the blocks that half of it is as
@@ -200,8 +192,8 @@ func mix(h uint64) uint64 {
 	return h ^ h>>33
 }
 
-// mark finds for each n-gram whether it has been there before.
-func (g *grams) mark(n int) {
+// repeated counts the n-grams that have been there before: all of them, and those from a place on.
+func (g *grams) repeated(n, from int) (all, tail int) {
 	count := len(g.units) - n + 1
 	size := 64
 	for size < 2*count {
@@ -212,19 +204,29 @@ func (g *grams) mark(n int) {
 	}
 	table := g.table[:size]
 	clear(table)
-	g.again = g.again[:0]
+	// The hash of an n-gram is its units, each turned by its place; the next one's is had by turning all and changing two. 7 has no
+	// divisor in common with 64, so that no two of the places are turned alike.
+	const turn = 7
+	var sum uint64
+	for _, u := range g.units[:n-1] {
+		sum = bits.RotateLeft64(sum, turn) ^ u
+	}
+	var gone uint64
 	for i := range count {
-		h := uint64(hashSeed)
-		for _, u := range g.units[i : i+n] {
-			h = (h ^ u) * hashPrime
-			h ^= h >> 29
-		}
-		h = mix(h) | 1 // 0 is an empty place
+		sum = bits.RotateLeft64(sum, turn) ^ g.units[i+n-1] ^ bits.RotateLeft64(gone, turn*n)
+		gone = g.units[i]
+		h := mix(sum) | 1 // 0 is an empty place
 		at := h & uint64(size-1)
 		for table[at] != 0 && table[at] != h {
 			at = (at + 1) & uint64(size-1)
 		}
-		g.again = append(g.again, table[at] == h)
+		if table[at] == h {
+			all++
+			if i >= from {
+				tail++
+			}
+		}
 		table[at] = h
 	}
+	return all, tail
 }
