@@ -53,7 +53,7 @@ func (s *shard) add(now time.Time, spans []ptrace.Span, origins []*assemble.Orig
 		}
 		t, ok := lateOf[span.TraceID()]
 		if !ok {
-			t = assemble.NewTrace(span.TraceID())
+			t = &assemble.Trace{ID: span.TraceID()}
 			lateOf[t.ID] = t
 			late = append(late, t)
 		}

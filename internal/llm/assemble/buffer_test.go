@@ -181,7 +181,6 @@ func TestNothingIsLostOrMade(t *testing.T) {
 	in, out := 0, 0
 	count := func(ts []*Trace) {
 		for _, tr := range ts {
-			require.Equal(t, tr.spans.Len(), tr.Len())
 			out += tr.Len()
 		}
 	}
