@@ -165,19 +165,19 @@ func (a *assembler) ConsumeTraces(ctx context.Context, td ptrace.Traces) error {
 	a.recordRedacted(ctx, "traces", &redacted)
 	a.telemetry.ProcessorLlmspanSpansIn.Add(ctx, int64(in))
 
-	var spans [numShards][]ptrace.Span
-	var origins [numShards][]*assemble.Origin
+	arrived := make([]arrival, 0, in)
+	var has [numShards]bool
 	assemble.EachSpan(td, func(span ptrace.Span, o *assemble.Origin) {
 		i := span.TraceID()[15] % numShards
-		spans[i] = append(spans[i], span)
-		origins[i] = append(origins[i], o)
+		arrived = append(arrived, arrival{span, o, i})
+		has[i] = true
 	})
 	now := a.now()
 	for i, s := range a.shards {
-		if len(spans[i]) == 0 {
+		if !has[i] {
 			continue
 		}
-		o := s.add(now, spans[i], origins[i])
+		o := s.add(now, uint8(i), arrived)
 		a.count(ctx, &o)
 		a.outbox.put(ctx, o.batches)
 	}

@@ -37,28 +37,42 @@ type outcome struct {
 	duplicates int
 }
 
-// add takes the spans of one batch that belong to the shard.
-func (s *shard) add(now time.Time, spans []ptrace.Span, origins []*assemble.Origin) outcome {
+// arrival is a span of a batch that came, and the shard that it belongs to.
+type arrival struct {
+	span   ptrace.Span
+	origin *assemble.Origin
+	shard  uint8
+}
+
+// add takes the spans of one batch that belong to the shard, which is that of number own.
+func (s *shard) add(now time.Time, own uint8, arrived []arrival) outcome {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var out outcome
 	var late []*assemble.Trace
-	lateOf := map[pcommon.TraceID]*assemble.Trace{}
+	var lateOf map[pcommon.TraceID]*assemble.Trace
 	released := s.released[:0]
 	before := s.buffer.Duplicates()
-	for i, span := range spans {
+	for _, a := range arrived {
+		if a.shard != own {
+			continue
+		}
+		span := a.span
 		if _, decided := s.decisions.Get(span.TraceID()); !decided {
-			released = s.buffer.Add(now, span, origins[i], assemble.Note(split.NoteOf(span)), released)
+			released = s.buffer.Add(now, span, a.origin, assemble.Note(split.NoteOf(span)), released)
 			continue
 		}
 		t, ok := lateOf[span.TraceID()]
 		if !ok {
+			if lateOf == nil {
+				lateOf = map[pcommon.TraceID]*assemble.Trace{}
+			}
 			t = &assemble.Trace{ID: span.TraceID()}
 			lateOf[t.ID] = t
 			late = append(late, t)
 		}
 		out.late++
-		t.Append(span, origins[i])
+		t.Append(span, a.origin)
 	}
 	out.duplicates = s.buffer.Duplicates() - before
 	s.decide(now, released, &out)

@@ -139,7 +139,7 @@ func (o *output) part(p *part) {
 func readMessages(text string) (list []message, ok bool) {
 	r := reader{s: text}
 	if text[0] == '{' {
-		list = make([]message, 1)
+		list = append(list, message{})
 		ok = r.message(&list[0])
 	} else {
 		ok = r.array(func() bool {

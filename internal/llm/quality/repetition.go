@@ -61,7 +61,7 @@ func repetitive(text string, ascii bool) bool {
 func mayRun(text string) bool {
 	const block = maxRun / 2
 	for i := 0; i+block <= len(text); i += block {
-		if text[i] == text[i+1] && text[i] == text[i+block-1] {
+		if c := text[i]; text[i+1] == c && text[i+block-1] == c {
 			return true
 		}
 	}

@@ -45,6 +45,7 @@ type WholeFacts struct {
 func (w *Whole) Traces(now time.Time, td ptrace.Traces, cut map[pcommon.TraceID]bool, decide Decide) WholeFacts {
 	f := WholeFacts{Kept: map[string]int{}, DroppedTraces: map[string]int{}}
 	b := read(td, true)
+	defer b.done()
 	traces := w.index(td, b)
 	for i := range b.items {
 		if it := b.items[i]; it.req.Layer == request.LayerEngine {
