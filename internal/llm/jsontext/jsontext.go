@@ -4,7 +4,6 @@ package jsontext
 
 import (
 	"math/bits"
-	"strconv"
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -32,14 +31,18 @@ func String(s string, i int) (end int, escaped, ok bool) {
 			return i + 1, escaped, true
 		case '\\':
 			escaped = true
-			if i++; i >= len(s) || strings.IndexByte(`"\/bfnrtu`, s[i]) < 0 {
+			if i++; i >= len(s) {
 				return 0, false, false
 			}
-			if s[i] == 'u' {
+			switch s[i] {
+			case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
+			case 'u':
 				if _, ok := hex4(s[i+1:]); !ok {
 					return 0, false, false
 				}
 				i += 4
+			default:
+				return 0, false, false
 			}
 		default: // a control character
 			return 0, false, false
@@ -227,10 +230,23 @@ func Unescape(raw string, limit int) string {
 }
 
 // hex4 reads four hex digits.
-func hex4(s string) (rune, bool) {
+func hex4(s string) (r rune, ok bool) {
 	if len(s) < 4 {
 		return 0, false
 	}
-	n, err := strconv.ParseUint(s[:4], 16, 32)
-	return rune(n), err == nil
+	for i := range 4 {
+		c := s[i]
+		switch {
+		case c >= '0' && c <= '9':
+			c -= '0'
+		case c >= 'a' && c <= 'f':
+			c -= 'a' - 10
+		case c >= 'A' && c <= 'F':
+			c -= 'A' - 10
+		default:
+			return 0, false
+		}
+		r = r<<4 | rune(c)
+	}
+	return r, true
 }
