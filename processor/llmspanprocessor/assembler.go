@@ -16,6 +16,7 @@ import (
 
 	"github.com/otelcol-llm/otelcol-llm/internal/llm/assemble"
 	"github.com/otelcol-llm/otelcol-llm/internal/llm/content"
+	"github.com/otelcol-llm/otelcol-llm/internal/llm/names"
 	"github.com/otelcol-llm/otelcol-llm/internal/llm/sampling"
 	"github.com/otelcol-llm/otelcol-llm/internal/llm/split"
 )
@@ -57,9 +58,11 @@ func newAssembler(set processor.Settings, cfg *Config, next consumer.Traces) (*a
 	a.outbox = outbox{next: next, logger: set.Logger, telemetry: p.telemetry, maxBytes: int(cfg.Sampling.MaxBytes) / 4}
 	sc := &cfg.Sampling
 	links, services := split.NewLinks(), split.NewServices()
+	keys := commonKeys()
 	for i := range a.shards {
 		a.shards[i] = &shard{
-			buffer:    assemble.New(sc.buffer(numShards)),
+			buffer:    assemble.New(sc.buffer(numShards, keys)),
+			keys:      keys,
 			decisions: assemble.NewDecisions(sc.KeptCache/numShards, sc.DroppedCache/numShards),
 			sampler:   sampling.New(sc.sampler(numShards)),
 			tag:       sc.Apply == ApplyTag,
@@ -89,6 +92,15 @@ func newAssembler(set processor.Settings, cfg *Config, next consumer.Traces) (*a
 			return nil
 		}),
 	)
+}
+
+// commonKeys are the attribute keys that are known: those that the redaction names, and our own.
+func commonKeys() *assemble.Keys {
+	own := make([]string, 0, len(names.SpanAttributes))
+	for _, a := range names.SpanAttributes {
+		own = append(own, a.Key)
+	}
+	return assemble.NewKeys(own, content.Keys())
 }
 
 // Capabilities implements processor.Traces.
@@ -129,11 +141,7 @@ func (a *assembler) Shutdown(ctx context.Context) error {
 		a.cancel()
 	}
 	a.done.Wait()
-	for _, s := range a.shards {
-		o := s.drain(a.now())
-		a.count(ctx, &o)
-		a.outbox.put(ctx, o.batches)
-	}
+	a.release(ctx, a.now(), (*shard).drain)
 	a.outbox.close(ctx)
 	return a.shutdown(ctx)
 }
@@ -157,19 +165,19 @@ func (a *assembler) ConsumeTraces(ctx context.Context, td ptrace.Traces) error {
 	a.recordRedacted(ctx, "traces", &redacted)
 	a.telemetry.ProcessorLlmspanSpansIn.Add(ctx, int64(in))
 
-	var spans [numShards][]ptrace.Span
-	var origins [numShards][]*assemble.Origin
+	arrived := make([]arrival, 0, in)
+	var has [numShards]bool
 	assemble.EachSpan(td, func(span ptrace.Span, o *assemble.Origin) {
 		i := span.TraceID()[15] % numShards
-		spans[i] = append(spans[i], span)
-		origins[i] = append(origins[i], o)
+		arrived = append(arrived, arrival{span, o, i})
+		has[i] = true
 	})
 	now := a.now()
 	for i, s := range a.shards {
-		if len(spans[i]) == 0 {
+		if !has[i] {
 			continue
 		}
-		o := s.add(now, spans[i], origins[i])
+		o := s.add(now, uint8(i), arrived)
 		a.count(ctx, &o)
 		a.outbox.put(ctx, o.batches)
 	}
@@ -179,12 +187,20 @@ func (a *assembler) ConsumeTraces(ctx context.Context, td ptrace.Traces) error {
 // tick decides what is due and offers again what was refused.
 func (a *assembler) tick(ctx context.Context) {
 	now := a.now()
-	for _, s := range a.shards {
-		o := s.due(now)
-		a.count(ctx, &o)
-		a.outbox.put(ctx, o.batches)
-	}
+	a.release(ctx, now, (*shard).due)
 	a.outbox.offer(ctx)
+}
+
+// release passes on what the shards let go, batch by batch: a batch is gone before the next is made.
+func (a *assembler) release(ctx context.Context, now time.Time, from func(*shard, time.Time) (outcome, bool)) {
+	for _, s := range a.shards {
+		for more := true; more; {
+			var o outcome
+			o, more = from(s, now)
+			a.count(ctx, &o)
+			a.outbox.put(ctx, o.batches)
+		}
+	}
 }
 
 // count turns what a shard did into telemetry.

@@ -272,8 +272,9 @@ func (c *SamplingConfig) matches() []split.Match {
 }
 
 // buffer is the configuration of one of so many shards.
-func (c *SamplingConfig) buffer(shards int) assemble.Config {
+func (c *SamplingConfig) buffer(shards int, keys *assemble.Keys) assemble.Config {
 	return assemble.Config{
+		Keys:          keys,
 		DecisionDelay: c.DecisionDelay, AnswerDelay: c.AnswerDelay, IdleTimeout: c.IdleTimeout, TraceTimeout: c.TraceTimeout,
 		MaxBytes: int(c.MaxBytes) / shards, MaxTraceBytes: int(c.MaxTraceBytes), MaxTraceSpans: c.MaxTraceSpans,
 	}

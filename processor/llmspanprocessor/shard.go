@@ -17,6 +17,7 @@ import (
 type shard struct {
 	mu        sync.Mutex // guards all below
 	buffer    *assemble.Buffer
+	keys      *assemble.Keys // of the buffer
 	decisions *assemble.Decisions
 	sampler   *sampling.Sampler
 	whole     *split.Whole
@@ -36,29 +37,42 @@ type outcome struct {
 	duplicates int
 }
 
-// add takes the spans of one batch that belong to the shard.
-func (s *shard) add(now time.Time, spans []ptrace.Span, origins []*assemble.Origin) outcome {
+// arrival is a span of a batch that came, and the shard that it belongs to.
+type arrival struct {
+	span   ptrace.Span
+	origin *assemble.Origin
+	shard  uint8
+}
+
+// add takes the spans of one batch that belong to the shard, which is that of number own.
+func (s *shard) add(now time.Time, own uint8, arrived []arrival) outcome {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var out outcome
 	var late []*assemble.Trace
-	lateOf := map[pcommon.TraceID]*assemble.Trace{}
+	var lateOf map[pcommon.TraceID]*assemble.Trace
 	released := s.released[:0]
 	before := s.buffer.Duplicates()
-	for i, span := range spans {
+	for _, a := range arrived {
+		if a.shard != own {
+			continue
+		}
+		span := a.span
 		if _, decided := s.decisions.Get(span.TraceID()); !decided {
-			released = s.buffer.Add(now, span, origins[i], released)
+			released = s.buffer.Add(now, span, a.origin, assemble.Note(split.NoteOf(span)), released)
 			continue
 		}
 		t, ok := lateOf[span.TraceID()]
 		if !ok {
-			t = &assemble.Trace{ID: span.TraceID(), Spans: ptrace.NewSpanSlice()}
+			if lateOf == nil {
+				lateOf = map[pcommon.TraceID]*assemble.Trace{}
+			}
+			t = &assemble.Trace{ID: span.TraceID()}
 			lateOf[t.ID] = t
 			late = append(late, t)
 		}
 		out.late++
-		span.MoveTo(t.Spans.AppendEmpty())
-		t.Origins = append(t.Origins, origins[i])
+		t.Append(span, a.origin)
 	}
 	out.duplicates = s.buffer.Duplicates() - before
 	s.decide(now, released, &out)
@@ -66,27 +80,29 @@ func (s *shard) add(now time.Time, spans []ptrace.Span, origins []*assemble.Orig
 	return out
 }
 
-// due decides the traces whose wait is over.
-func (s *shard) due(now time.Time) outcome {
+// due decides traces whose wait is over, those of one batch; more says that there may be others.
+func (s *shard) due(now time.Time) (out outcome, more bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var out outcome
-	s.decide(now, s.buffer.Due(now, s.released[:0], func(t *assemble.Trace) bool {
-		return s.whole.Lacks(now, t.Spans, func(i int) string {
-			v, _ := t.Origins[i].Resource.Attributes().Get(names.ServiceName)
+	released := s.buffer.Due(now, maxBatchTraces, s.released[:0], func(t *assemble.Trace) bool {
+		return s.whole.Lacks(now, t.Len(), func(i int) split.Note { return split.Note(t.Note(i)) }, func(i int) string {
+			v, _ := t.Origin(i).Resource.Attributes().Get(names.ServiceName)
 			return v.AsString()
 		})
-	}), &out)
-	return out
+	})
+	more = len(released) >= maxBatchTraces
+	s.decide(now, released, &out)
+	return out, more
 }
 
-// drain decides everything that is held.
-func (s *shard) drain(now time.Time) outcome {
+// drain decides what is held, as due does.
+func (s *shard) drain(now time.Time) (out outcome, more bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var out outcome
-	s.decide(now, s.buffer.Drain(s.released[:0]), &out)
-	return out
+	released := s.buffer.Drain(maxBatchTraces, s.released[:0])
+	more = len(released) >= maxBatchTraces
+	s.decide(now, released, &out)
+	return out, more
 }
 
 // maxBatchTraces bounds the traces that are decided and passed on together, so that a batch stays far below a receiver's message limit.
@@ -107,7 +123,7 @@ func (s *shard) decide(now time.Time, traces []*assemble.Trace, out *outcome) {
 				cut[t.ID] = true
 			}
 		}
-		td := assemble.Batch(part)
+		td := assemble.Batch(s.keys, part)
 		f := s.whole.Traces(now, td, cut, func(id pcommon.TraceID, t *sampling.Trace) sampling.Decision {
 			d := s.sampler.Decide(now, t)
 			s.decisions.Put(id, d)
@@ -131,7 +147,7 @@ func (s *shard) follow(now time.Time, late []*assemble.Trace, out *outcome) {
 	for _, t := range late {
 		all[t.ID] = true
 	}
-	td := assemble.Batch(late)
+	td := assemble.Batch(s.keys, late)
 	f := s.whole.Traces(now, td, all, func(id pcommon.TraceID, t *sampling.Trace) sampling.Decision {
 		d, _ := s.decisions.Get(id)
 		if d.Keep {

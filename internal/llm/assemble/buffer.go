@@ -1,7 +1,6 @@
 package assemble
 
 import (
-	"container/list"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -19,6 +18,8 @@ type Config struct {
 	MaxBytes int
 	// MaxTraceBytes and MaxTraceSpans bound one trace, which is released beyond them, so that an endless one does not starve the rest.
 	MaxTraceBytes, MaxTraceSpans int
+	// Keys are the attribute keys that most spans have; nil are none.
+	Keys *Keys
 }
 
 // Reason says why a trace was released.
@@ -52,20 +53,47 @@ type Origin struct {
 	resource *pcommon.Resource
 }
 
-// Trace is the spans of one trace. Spans[i] came with Origins[i].
+// Trace is the spans of one trace.
 type Trace struct {
-	ID      pcommon.TraceID
-	Spans   ptrace.SpanSlice
-	Origins []*Origin
-	Reason  Reason
+	ID     pcommon.TraceID
+	Reason Reason
 
+	held                   []held
 	bytes                  int
 	created, touched, root time.Time
-	byAge, byTouch, byRoot *list.Element
-	// queue is the list that byRoot is in.
-	queue *list.List
+	// places are where the trace stands in the buffer's queues; waits is the one of rooted and lacking that it is in, if any.
+	places [numQueues]place
+	waits  *queue
 	// known are the spans of a trace of more than scanned.
 	known map[identity]struct{}
+}
+
+// held is one of a trace's spans.
+type held struct {
+	origin *Origin
+	packed string
+	span   ptrace.Span // as it came, when it could not be packed
+	id     identity
+	note   Note
+}
+
+// Note is what the holder wants to know of a span while it is packed; the package does not read it.
+type Note uint8
+
+// Len is the number of spans.
+func (t *Trace) Len() int { return len(t.held) }
+
+// Note is that of span i, which came with Origin(i).
+func (t *Trace) Note(i int) Note { return t.held[i].note }
+
+// Origin is what span i came with.
+func (t *Trace) Origin(i int) *Origin { return t.held[i].origin }
+
+// Append moves a span into a trace that no Buffer holds.
+func (t *Trace) Append(span ptrace.Span, o *Origin) {
+	h := held{origin: o, span: ptrace.NewSpan()}
+	span.MoveTo(h.span)
+	t.held = append(t.held, h)
 }
 
 // identity tells spans of a trace apart. The id alone does not: Zipkin's client and server share one.
@@ -81,12 +109,11 @@ func identify(s ptrace.Span) identity { return identity{s.SpanID(), s.Kind(), s.
 const scanned = 32
 
 // has tells whether a span is in the trace already.
-func (t *Trace) has(s ptrace.Span) bool {
-	n := t.Spans.Len()
+func (t *Trace) has(want identity) bool {
+	n := len(t.held)
 	if n <= scanned {
-		want := identify(s)
-		for i := range n {
-			if identify(t.Spans.At(i)) == want {
+		for i := range t.held {
+			if t.held[i].id == want {
 				return true
 			}
 		}
@@ -94,11 +121,11 @@ func (t *Trace) has(s ptrace.Span) bool {
 	}
 	if t.known == nil {
 		t.known = make(map[identity]struct{}, 2*n)
-		for i := range n {
-			t.known[identify(t.Spans.At(i))] = struct{}{}
+		for i := range t.held {
+			t.known[t.held[i].id] = struct{}{}
 		}
 	}
-	_, ok := t.known[identify(s)]
+	_, ok := t.known[want]
 	return ok
 }
 
@@ -106,19 +133,25 @@ func (t *Trace) has(s ptrace.Span) bool {
 type Buffer struct {
 	cfg     Config
 	traces  map[pcommon.TraceID]*Trace
-	age     *list.List // oldest first
-	touched *list.List // longest idle first
-	rooted  *list.List // first root first
-	lacking *list.List // those of them that were found to lack something
+	age     queue // oldest first
+	touched queue // longest idle first
+	rooted  queue // first root first
+	lacking queue // those of them that were found to lack something
 	bytes   int
 	spans   int
 	twice   int
 	sizer   ptrace.ProtoMarshaler
+	packing []byte // reused
 }
 
 // New returns an empty buffer.
 func New(cfg Config) *Buffer {
-	return &Buffer{cfg: cfg, traces: map[pcommon.TraceID]*Trace{}, age: list.New(), touched: list.New(), rooted: list.New(), lacking: list.New()}
+	if cfg.Keys == nil {
+		cfg.Keys = NewKeys()
+	}
+	return &Buffer{
+		cfg: cfg, traces: map[pcommon.TraceID]*Trace{}, age: queue{by: byAge}, touched: queue{by: byTouch}, rooted: queue{by: byRoot}, lacking: queue{by: byRoot},
+	}
 }
 
 // Bytes, Spans and Traces are what is held.
@@ -131,77 +164,91 @@ func (b *Buffer) Duplicates() int { return b.twice }
 
 // Add moves a span into its trace, unless the trace has it: a sender that got no answer sends again. What has to be released for it is appended to out: its own trace when that has become too large, and
 // the oldest traces when the budget is exceeded.
-func (b *Buffer) Add(now time.Time, span ptrace.Span, o *Origin, out []*Trace) []*Trace {
+func (b *Buffer) Add(now time.Time, span ptrace.Span, o *Origin, note Note, out []*Trace) []*Trace {
 	id := span.TraceID()
 	t, ok := b.traces[id]
 	if !ok {
-		t = &Trace{ID: id, Spans: ptrace.NewSpanSlice(), created: now}
+		t = &Trace{ID: id, created: now}
 		b.traces[id] = t
-		t.byAge = b.age.PushBack(t)
-		t.byTouch = b.touched.PushBack(t)
+		b.age.pushBack(t)
+		b.touched.pushBack(t)
 	} else if t.touched != now {
-		b.touched.MoveToBack(t.byTouch)
+		b.touched.remove(t)
+		b.touched.pushBack(t)
 	}
 	t.touched = now
-	if t.has(span) {
+	h := held{origin: o, id: identify(span), note: note}
+	if t.has(h.id) {
 		b.twice++
 		return out
 	}
 	if t.known != nil {
-		t.known[identify(span)] = struct{}{}
+		t.known[h.id] = struct{}{}
 	}
-	if span.ParentSpanID().IsEmpty() && t.byRoot == nil {
+	if span.ParentSpanID().IsEmpty() && t.waits == nil {
 		t.root = now
-		t.byRoot, t.queue = b.rooted.PushBack(t), b.rooted
-	} else if t.queue == b.lacking && t.queue != nil {
+		t.waits = &b.rooted
+		b.rooted.pushBack(t)
+	} else if t.waits == &b.lacking {
 		// What it lacked may have come: look again.
-		b.lacking.Remove(t.byRoot)
-		t.byRoot, t.queue = b.rooted.PushFront(t), b.rooted
+		b.lacking.remove(t)
+		t.waits = &b.rooted
+		b.rooted.pushFront(t)
 	}
 	size := b.sizer.SpanSize(span)
 	t.bytes += size
 	b.bytes += size
 	b.spans++
-	span.MoveTo(t.Spans.AppendEmpty())
-	t.Origins = append(t.Origins, o)
-	if t.bytes > b.cfg.MaxTraceBytes || t.Spans.Len() > b.cfg.MaxTraceSpans {
+	packed, ok := b.cfg.Keys.pack(b.packing[:0], span)
+	if ok {
+		h.packed = string(packed)
+	} else {
+		h.span = ptrace.NewSpan()
+		span.MoveTo(h.span)
+	}
+	if b.packing = packed; cap(packed) > maxPacking {
+		b.packing = nil // of a prompt that is kept
+	}
+	t.held = append(t.held, h)
+	if t.bytes > b.cfg.MaxTraceBytes || t.Len() > b.cfg.MaxTraceSpans {
 		out = b.release(t, ReasonSize, out)
 	}
-	for b.bytes > b.cfg.MaxBytes && b.age.Len() > 0 {
-		out = b.release(b.age.Front().Value.(*Trace), ReasonBudget, out)
+	for b.bytes > b.cfg.MaxBytes && b.age.first != nil {
+		out = b.release(b.age.first, ReasonBudget, out)
 	}
 	return out
 }
 
 // Due appends the traces whose wait is over at now. lacks is asked about a trace whose root has come and whose delay is over: one that
 // lacks something, such as the span of the engine that must have answered it, waits for AnswerDelay instead. A batch of an engine's
-// exporter may leave seconds after its gateway's.
-func (b *Buffer) Due(now time.Time, out []*Trace, lacks func(*Trace) bool) []*Trace {
-	for e := b.rooted.Front(); e != nil && now.Sub(e.Value.(*Trace).root) >= b.cfg.DecisionDelay; e = b.rooted.Front() {
-		t := e.Value.(*Trace)
+// exporter may leave seconds after its gateway's. Of more than limit traces the rest is left to the next call: what is released takes several
+// times the memory of what is held.
+func (b *Buffer) Due(now time.Time, limit int, out []*Trace, lacks func(*Trace) bool) []*Trace {
+	for t := b.rooted.first; len(out) < limit && t != nil && now.Sub(t.root) >= b.cfg.DecisionDelay; t = b.rooted.first {
 		if now.Sub(t.root) < b.cfg.AnswerDelay && lacks(t) {
-			b.rooted.Remove(e)
-			t.byRoot, t.queue = b.lacking.PushBack(t), b.lacking
+			b.rooted.remove(t)
+			t.waits = &b.lacking
+			b.lacking.pushBack(t)
 			continue
 		}
 		out = b.release(t, ReasonRoot, out)
 	}
-	for e := b.lacking.Front(); e != nil && now.Sub(e.Value.(*Trace).root) >= b.cfg.AnswerDelay; e = b.lacking.Front() {
-		out = b.release(e.Value.(*Trace), ReasonRoot, out)
+	for t := b.lacking.first; len(out) < limit && t != nil && now.Sub(t.root) >= b.cfg.AnswerDelay; t = b.lacking.first {
+		out = b.release(t, ReasonRoot, out)
 	}
-	for e := b.touched.Front(); e != nil && now.Sub(e.Value.(*Trace).touched) >= b.cfg.IdleTimeout; e = b.touched.Front() {
-		out = b.release(e.Value.(*Trace), ReasonIdle, out)
+	for t := b.touched.first; len(out) < limit && t != nil && now.Sub(t.touched) >= b.cfg.IdleTimeout; t = b.touched.first {
+		out = b.release(t, ReasonIdle, out)
 	}
-	for e := b.age.Front(); e != nil && now.Sub(e.Value.(*Trace).created) >= b.cfg.TraceTimeout; e = b.age.Front() {
-		out = b.release(e.Value.(*Trace), ReasonAge, out)
+	for t := b.age.first; len(out) < limit && t != nil && now.Sub(t.created) >= b.cfg.TraceTimeout; t = b.age.first {
+		out = b.release(t, ReasonAge, out)
 	}
 	return out
 }
 
-// Drain appends everything that is held.
-func (b *Buffer) Drain(out []*Trace) []*Trace {
-	for b.age.Len() > 0 {
-		out = b.release(b.age.Front().Value.(*Trace), ReasonShutdown, out)
+// Drain appends what is held, up to limit traces.
+func (b *Buffer) Drain(limit int, out []*Trace) []*Trace {
+	for len(out) < limit && b.age.first != nil {
+		out = b.release(b.age.first, ReasonShutdown, out)
 	}
 	return out
 }
@@ -209,13 +256,13 @@ func (b *Buffer) Drain(out []*Trace) []*Trace {
 func (b *Buffer) release(t *Trace, r Reason, out []*Trace) []*Trace {
 	t.Reason = r
 	delete(b.traces, t.ID)
-	b.age.Remove(t.byAge)
-	b.touched.Remove(t.byTouch)
-	if t.byRoot != nil {
-		t.queue.Remove(t.byRoot)
+	b.age.remove(t)
+	b.touched.remove(t)
+	if t.waits != nil {
+		t.waits.remove(t)
 	}
 	b.bytes -= t.bytes
-	b.spans -= t.Spans.Len()
+	b.spans -= t.Len()
 	return append(out, t)
 }
 
@@ -234,14 +281,22 @@ func EachSpan(td ptrace.Traces, f func(span ptrace.Span, o *Origin)) {
 	}
 }
 
-// Batch puts the spans of traces back together, each resource and scope once, in one batch.
-func Batch(traces []*Trace) ptrace.Traces {
+// maxPacking is how large a buffer for packing is kept, in bytes.
+const maxPacking = 64 << 10
+
+// roomForDecision is how many attributes a span gets when its trace is decided on: the decision's, and what a whole trace tells.
+const roomForDecision = 4
+
+// Batch puts the spans of traces back together, each resource and scope once, in one batch. The traces are used up. keys are those of the
+// buffers that held them.
+func Batch(keys *Keys, traces []*Trace) ptrace.Traces {
 	td := ptrace.NewTraces()
 	resources := map[*pcommon.Resource]ptrace.ResourceSpans{}
 	scopes := map[*Origin]ptrace.SpanSlice{}
 	for _, t := range traces {
-		for i := range t.Spans.Len() {
-			o := t.Origins[i]
+		for i := range t.held {
+			h := &t.held[i]
+			o := h.origin
 			to, ok := scopes[o]
 			if !ok {
 				rs, ok := resources[o.resource]
@@ -257,7 +312,13 @@ func Batch(traces []*Trace) ptrace.Traces {
 				to = ss.Spans()
 				scopes[o] = to
 			}
-			t.Spans.At(i).MoveTo(to.AppendEmpty())
+			span := to.AppendEmpty()
+			if h.packed == "" {
+				h.span.MoveTo(span)
+				continue
+			}
+			keys.unpack(h.packed, span, roomForDecision)
+			span.SetTraceID(t.ID)
 		}
 	}
 	return td

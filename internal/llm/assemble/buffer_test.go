@@ -1,6 +1,7 @@
 package assemble
 
 import (
+	"math"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -37,7 +38,7 @@ func add(b *Buffer, now time.Time, trace, span, parent byte, text string) []*Tra
 	}
 	s.SetName(text)
 	var out []*Trace
-	EachSpan(td, func(span ptrace.Span, o *Origin) { out = b.Add(now, span, o, out) })
+	EachSpan(td, func(span ptrace.Span, o *Origin) { out = b.Add(now, span, o, 0, out) })
 	return out
 }
 
@@ -47,43 +48,58 @@ func TestATraceIsReleased(t *testing.T) {
 		add(b, at(0), 1, 2, 1, "engine")
 		for s := 50.0; s < 600; s += 50 { // a request that decodes for ten minutes, and reports now and then
 			add(b, at(s), 1, byte(s/50)+10, 1, "chunk")
-			require.Empty(t, b.Due(at(s+9), nil, nothing))
+			require.Empty(t, b.Due(at(s+9), math.MaxInt, nil, nothing))
 		}
 		add(b, at(600), 1, 1, 0, "root")
-		assert.Empty(t, b.Due(at(601.9), nil, nothing))
-		out := b.Due(at(602), nil, nothing)
+		assert.Empty(t, b.Due(at(601.9), math.MaxInt, nil, nothing))
+		out := b.Due(at(602), math.MaxInt, nil, nothing)
 		require.Len(t, out, 1)
 		assert.Equal(t, ReasonRoot, out[0].Reason)
 		assert.True(t, out[0].Reason.Complete())
-		assert.Equal(t, 13, out[0].Spans.Len())
+		assert.Equal(t, 13, out[0].Len())
 		assert.Zero(t, b.Bytes()+b.Spans()+b.Traces())
 	})
 	t.Run("later when something is missing, and at once when it has come", func(t *testing.T) {
 		cfg := testConfig
 		cfg.AnswerDelay = 10 * time.Second
-		lacks := func(t *Trace) bool { return t.Spans.Len() < 2 }
+		lacks := func(t *Trace) bool { return t.Len() < 2 }
 		b := New(cfg)
 		add(b, at(0), 1, 1, 0, "root")
 		add(b, at(1), 2, 1, 0, "root")
 		add(b, at(1), 3, 1, 0, "root")
 		add(b, at(1), 3, 2, 1, "engine")
-		out := b.Due(at(3), nil, lacks)
+		out := b.Due(at(3), math.MaxInt, nil, lacks)
 		require.Len(t, out, 1, "the third is whole")
 		add(b, at(5), 2, 2, 1, "engine")
-		out = b.Due(at(5), nil, lacks)
+		out = b.Due(at(5), math.MaxInt, nil, lacks)
 		require.Len(t, out, 1)
 		assert.Equal(t, pcommon.TraceID{2}, out[0].ID)
-		assert.Empty(t, b.Due(at(9.9), nil, lacks))
-		out = b.Due(at(10), nil, lacks)
+		assert.Empty(t, b.Due(at(9.9), math.MaxInt, nil, lacks))
+		out = b.Due(at(10), math.MaxInt, nil, lacks)
 		require.Len(t, out, 1)
 		assert.Zero(t, b.Traces())
+	})
+	t.Run("with no more others than the caller can take", func(t *testing.T) {
+		b := New(testConfig)
+		for i := range byte(10) {
+			add(b, at(0), i, 1, 0, "root")
+		}
+		var n []int
+		for b.Traces() > 0 {
+			n = append(n, len(b.Due(at(3), 4, nil, nothing)))
+		}
+		assert.Equal(t, []int{4, 4, 2}, n)
+		add(b, at(0), 1, 1, 0, "root")
+		add(b, at(0), 2, 1, 0, "root")
+		assert.Len(t, b.Drain(1, nil), 1)
+		assert.Len(t, b.Drain(1, nil), 1)
 	})
 	t.Run("when nothing comes", func(t *testing.T) {
 		b := New(testConfig)
 		add(b, at(0), 1, 2, 1, "engine")
 		add(b, at(59), 1, 3, 1, "engine")
-		assert.Empty(t, b.Due(at(118.9), nil, nothing))
-		out := b.Due(at(119), nil, nothing)
+		assert.Empty(t, b.Due(at(118.9), math.MaxInt, nil, nothing))
+		out := b.Due(at(119), math.MaxInt, nil, nothing)
 		require.Len(t, out, 1)
 		assert.Equal(t, ReasonIdle, out[0].Reason)
 	})
@@ -91,9 +107,9 @@ func TestATraceIsReleased(t *testing.T) {
 		b := New(testConfig)
 		for s := 0.0; s < 1800; s += 30 {
 			require.Empty(t, add(b, at(s), 1, byte(s/30)+1, 200, "agent"))
-			require.Empty(t, b.Due(at(s), nil, nothing))
+			require.Empty(t, b.Due(at(s), math.MaxInt, nil, nothing))
 		}
-		out := b.Due(at(1800), nil, nothing)
+		out := b.Due(at(1800), math.MaxInt, nil, nothing)
 		require.Len(t, out, 1)
 		assert.Equal(t, ReasonAge, out[0].Reason)
 		assert.False(t, out[0].Reason.Complete())
@@ -136,9 +152,9 @@ func TestASpanIsHeldOnce(t *testing.T) {
 				}
 			}
 			assert.Equal(t, []int{int(spans), 2 * int(spans)}, []int{b.Spans(), b.Duplicates()})
-			out := b.Drain(nil)
+			out := b.Drain(math.MaxInt, nil)
 			require.Len(t, out, 1)
-			assert.Equal(t, int(spans), out[0].Spans.Len())
+			assert.Equal(t, int(spans), out[0].Len())
 			assert.Zero(t, b.Bytes())
 		})
 	}
@@ -151,7 +167,7 @@ func TestASpanIsHeldOnce(t *testing.T) {
 			s.SetSpanID(pcommon.SpanID{1})
 			s.SetKind(k)
 		}
-		EachSpan(td, func(s ptrace.Span, o *Origin) { b.Add(at(0), s, o, nil) })
+		EachSpan(td, func(s ptrace.Span, o *Origin) { b.Add(at(0), s, o, 0, nil) })
 		assert.Equal(t, []int{2, 0}, []int{b.Spans(), b.Duplicates()})
 	})
 }
@@ -165,8 +181,7 @@ func TestNothingIsLostOrMade(t *testing.T) {
 	in, out := 0, 0
 	count := func(ts []*Trace) {
 		for _, tr := range ts {
-			require.Len(t, tr.Origins, tr.Spans.Len())
-			out += tr.Spans.Len()
+			out += tr.Len()
 		}
 	}
 	now := 0.0
@@ -175,12 +190,12 @@ func TestNothingIsLostOrMade(t *testing.T) {
 		count(add(b, at(now), byte(r.IntN(60)), byte(r.IntN(255)+1), byte(r.IntN(4)), string(make([]byte, r.IntN(500)))))
 		in++
 		if i%7 == 0 {
-			count(b.Due(at(now), nil, nothing))
+			count(b.Due(at(now), math.MaxInt, nil, nothing))
 		}
 		require.Equal(t, in, out+b.Spans()+b.Duplicates())
 		require.LessOrEqual(t, b.Bytes(), cfg.MaxBytes)
 	}
-	count(b.Drain(nil))
+	count(b.Drain(math.MaxInt, nil))
 	assert.Equal(t, in, out+b.Duplicates())
 	assert.Zero(t, b.Bytes()+b.Spans()+b.Traces())
 }
@@ -205,8 +220,8 @@ func TestBatchPutsEachResourceAndScopeOnce(t *testing.T) {
 	want := ptrace.NewTraces()
 	td.CopyTo(want)
 	b := New(testConfig)
-	EachSpan(td, func(span ptrace.Span, o *Origin) { require.Empty(t, b.Add(at(0), span, o, nil)) })
-	got := Batch(b.Drain(nil))
+	EachSpan(td, func(span ptrace.Span, o *Origin) { require.Empty(t, b.Add(at(0), span, o, 0, nil)) })
+	got := Batch(b.cfg.Keys, b.Drain(math.MaxInt, nil))
 	require.Equal(t, 2, got.ResourceSpans().Len())
 	for i := range 2 {
 		rs := got.ResourceSpans().At(i)
@@ -248,6 +263,6 @@ func BenchmarkAdd(b *testing.B) {
 		td.CopyTo(c)
 		i++
 		c.ResourceSpans().At(0).ScopeSpans().At(0).Spans().At(0).SetTraceID(pcommon.TraceID{byte(i), byte(i >> 8), byte(i >> 16)})
-		EachSpan(c, func(span ptrace.Span, o *Origin) { buf.Add(at(0), span, o, nil) })
+		EachSpan(c, func(span ptrace.Span, o *Origin) { buf.Add(at(0), span, o, 0, nil) })
 	}
 }

@@ -5,5 +5,5 @@
 // sent when they end, and a short one does not wait for it. Spans that come after the release follow the decision (decisions.go).
 //
 // The package has no clock and no goroutine; a Buffer is one shard, for one goroutine at a time. It keeps spans, not requests: what is
-// held has been redacted before.
+// held has been redacted before. While they wait, spans are written down in few bytes (packed.go).
 package assemble

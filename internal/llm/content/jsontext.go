@@ -1,11 +1,9 @@
 package content
 
 import (
-	"encoding/json"
-	"strconv"
 	"strings"
-	"unicode/utf16"
-	"unicode/utf8"
+
+	"github.com/otelcol-llm/otelcol-llm/internal/llm/jsontext"
 )
 
 // json transforms the texts inside a JSON document and leaves its skeleton: the result is JSON again, without insignificant
@@ -33,7 +31,7 @@ type jsonText struct {
 	out []byte
 }
 
-func (j *jsonText) space() { j.i = skipBytes(j.s, j.i, " \t\r\n") }
+func (j *jsonText) space() { j.i = jsontext.Space(j.s, j.i) }
 
 // next skips space and consumes b if it comes next.
 func (j *jsonText) next(b byte) bool {
@@ -161,94 +159,19 @@ func (j *jsonText) strUpTo(limit int) (string, bool) {
 	if j.i >= len(j.s) || j.s[j.i] != '"' {
 		return "", false
 	}
-	from := j.i + 1
-	escaped := false
-	for k := from; k < len(j.s); k++ {
-		switch c := j.s[k]; {
-		case byteTable[c]&isPhraseByte != 0 || c >= 0x80:
-		case c == '"':
-			j.i = k + 1
-			if raw := j.s[from:k]; escaped {
-				return unescape(raw, limit), true
-			} else {
-				return raw[:min(len(raw), limit)], true
-			}
-		case c == '\\':
-			escaped = true
-			if k++; k >= len(j.s) || strings.IndexByte(`"\/bfnrtu`, j.s[k]) < 0 {
-				return "", false
-			}
-			if j.s[k] == 'u' {
-				if _, ok := hex4(j.s[k+1:]); !ok {
-					return "", false
-				}
-				k += 4
-			}
-		case c < 0x20:
-			return "", false
-		}
+	end, escaped, ok := jsontext.String(j.s, j.i)
+	if !ok {
+		return "", false
 	}
-	return "", false
+	raw := j.s[j.i+1 : end-1]
+	if j.i = end; escaped {
+		return jsontext.Unescape(raw, limit), true
+	}
+	return raw[:min(len(raw), limit)], true
 }
 
 // wholeText is a limit above every length: no OTLP message is a gibibyte.
 const wholeText = 1 << 30
-
-// unescape is the text of the inside of a JSON string whose escapes are known to be right, up to about limit bytes. Half a
-// surrogate pair becomes U+FFFD, as in encoding/json.
-func unescape(raw string, limit int) string {
-	out := make([]byte, 0, min(len(raw), limit+utf8.UTFMax))
-	for len(raw) > 0 && len(out) < limit {
-		i := strings.IndexByte(raw, '\\')
-		if i < 0 {
-			i = len(raw)
-		}
-		if i > 0 {
-			i = min(i, limit-len(out))
-			out, raw = append(out, raw[:i]...), raw[i:]
-			continue
-		}
-		switch c := raw[1]; c {
-		case 'u':
-			r, _ := hex4(raw[2:])
-			raw = raw[6:]
-			if utf16.IsSurrogate(r) {
-				low := rune(utf8.RuneError)
-				if strings.HasPrefix(raw, `\u`) {
-					low, _ = hex4(raw[2:])
-				}
-				if r = utf16.DecodeRune(r, low); r != utf8.RuneError {
-					raw = raw[6:]
-				}
-			}
-			out = utf8.AppendRune(out, r)
-			continue
-		case 'b':
-			out = append(out, '\b')
-		case 'f':
-			out = append(out, '\f')
-		case 'n':
-			out = append(out, '\n')
-		case 'r':
-			out = append(out, '\r')
-		case 't':
-			out = append(out, '\t')
-		default:
-			out = append(out, c)
-		}
-		raw = raw[2:]
-	}
-	return string(out)
-}
-
-// hex4 reads four hex digits.
-func hex4(s string) (rune, bool) {
-	if len(s) < 4 {
-		return 0, false
-	}
-	n, err := strconv.ParseUint(s[:4], 16, 32)
-	return rune(n), err == nil
-}
 
 // literal reads a number, true, false or null.
 func (j *jsonText) literal() (string, bool) {
@@ -258,7 +181,7 @@ func (j *jsonText) literal() (string, bool) {
 	}
 	raw := j.s[j.i:k]
 	j.i = k
-	return raw, len(raw) > 0 && json.Valid([]byte(raw))
+	return raw, len(raw) > 0 && jsontext.Valid(raw)
 }
 
 // vector reads an array of 16 or more numbers and nothing else.
@@ -273,7 +196,7 @@ func (j *jsonText) vector() (string, bool) {
 		return "", false
 	}
 	raw := j.s[j.i : k+1]
-	if !json.Valid([]byte(raw)) {
+	if !jsontext.Valid(raw) {
 		return "", false
 	}
 	j.i = k + 1

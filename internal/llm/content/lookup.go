@@ -1,13 +1,18 @@
 package content
 
 import (
+	"maps"
+	"slices"
 	"sort"
 	"strings"
+
+	"github.com/otelcol-llm/otelcol-llm/internal/llm/keytable"
 )
 
 // table answers what is known about a key. Built once; read by any number of goroutines.
 type table struct {
 	exact map[string]*rule
+	known *keytable.Table[*rule] // exact, as it was when it was sealed
 	// byNamespace holds the prefixes by what stands before their first '.', the longest first.
 	byNamespace map[string][]prefixRule
 	// forced come before everything else, in this order: deny, allow, overrides by prefix.
@@ -18,6 +23,9 @@ type forcedPrefix struct {
 	prefix string
 	rule   rule
 }
+
+// Keys are the attribute keys that the tables name, in order.
+func Keys() []string { return slices.Sorted(maps.Keys(baseTable().exact)) }
 
 // baseTable is the table without configuration.
 func baseTable() *table {
@@ -57,8 +65,12 @@ func baseTable() *table {
 	for _, list := range t.byNamespace {
 		sort.SliceStable(list, func(i, j int) bool { return len(list[i].prefix) > len(list[j].prefix) })
 	}
+	t.seal()
 	return t
 }
+
+// seal makes what was put into exact known to lookup.
+func (t *table) seal() { t.known = keytable.New(t.exact) }
 
 func classOfVerb(v verb) Class {
 	switch v {
@@ -76,7 +88,7 @@ func classOfVerb(v verb) Class {
 
 // lookup returns the rule of a key.
 func (t *table) lookup(key string) rule {
-	r, known := t.exact[key]
+	r, known := t.known.Get(key)
 	if known && r.forced {
 		return *r
 	}

@@ -36,6 +36,7 @@ func TestEveryContentRuleIsNeeded(t *testing.T) {
 	without := func(change func(*table)) *Redactor {
 		tab := &table{exact: maps.Clone(whole.keys.exact), byNamespace: maps.Clone(whole.keys.byNamespace)}
 		change(tab)
+		tab.seal()
 		return &Redactor{mode: ModeStrip, maxLength: whole.maxLength, keys: tab, places: whole.places}
 	}
 	for class, keys := range contentKeys {

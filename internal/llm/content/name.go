@@ -86,9 +86,38 @@ func (w *walk) holdsContent(name, own string) bool {
 		if len(own) < 8 || strings.IndexByte(own, ' ') < 0 {
 			continue
 		}
-		if w.searches++; w.searches > maxSearches || strings.Contains(text, own) {
+		if w.searches++; w.searches > maxSearches || containsName(text, own) {
 			return true
 		}
 	}
 	return false
 }
+
+// containsName is strings.Contains, which looks for a text's first byte and so stops at every i of a prompt for "invoke_agent support".
+// This looks for the byte that prompts have least of.
+func containsName(text, name string) bool {
+	at := 0
+	for i := range len(name) {
+		if commonness[name[i]] < commonness[name[at]] {
+			at = i
+		}
+	}
+	for from := at; ; from++ {
+		i := strings.IndexByte(text[min(from, len(text)):], name[at])
+		if i < 0 {
+			return false
+		}
+		from += i
+		if strings.HasPrefix(text[from-at:], name) {
+			return true
+		}
+	}
+}
+
+// commonness orders bytes by how often they stand in a prompt; 0 is rare.
+var commonness = func() (c [256]uint8) {
+	for i, b := range []byte("[]{}'-,:/.\"zqjxkvbpygfwmucldrhsnioate ") {
+		c[b] = uint8(i + 1)
+	}
+	return c
+}()

@@ -1,6 +1,7 @@
 package content
 
 import (
+	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -130,4 +131,21 @@ func TestSearchesAreBounded(t *testing.T) {
 	redactor(t, Config{}).Span(ModeStrip, s, &f)
 	assert.Equal(t, "request received", s.Events().At(0).Name())
 	assert.Equal(t, "_other", s.Events().At(s.Events().Len()-1).Name())
+}
+
+func TestContainsNameIsContains(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	draw := func(n int) string {
+		b := make([]byte, n)
+		for i := range b {
+			b[i] = "a_ "[r.IntN(3)]
+		}
+		return string(b)
+	}
+	for range 20_000 {
+		text, name := draw(r.IntN(24)), draw(1+r.IntN(5))
+		if got := containsName(text, name); got != strings.Contains(text, name) {
+			t.Fatalf("%q in %q: %v", name, text, got)
+		}
+	}
 }

@@ -5,6 +5,8 @@ import (
 	"strconv"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/otelcol-llm/otelcol-llm/internal/llm/octets"
 )
 
 // redact applies the mode in force to a value that is content, and reports whether the attribute has to be removed.
@@ -44,21 +46,26 @@ func (w *walk) redact(ru *rule, key string, v pcommon.Value) bool {
 func (w *walk) measure(ru *rule, key string, v pcommon.Value) {
 	write := !ru.noLength && !w.bare && len(w.measures) < maxMeasures
 	var sum *summary
-	var x measure
-	if write && (ru.class == ClassMessage || ru.class == ClassCompletion) {
-		sum = &x.sum
+	var x *measure
+	if write {
+		if x = w.next(); ru.class == ClassMessage || ru.class == ClassCompletion {
+			sum = &x.sum
+		}
 	}
 	// Metadata and identities repeat routes and model names, and no name repeats a vector.
 	names := ru.class != ClassMetadata && ru.class != ClassIdentity && ru.class != ClassBlob
 	n, text := w.characters(v, sum, names, 0)
-	if !write || !text {
+	if !write {
+		return
+	}
+	if !text {
+		w.measures = w.measures[:len(w.measures)-1]
 		return
 	}
 	x.length = n
 	if x.keys = ru.keys; x.keys == nil {
 		x.keys = newMeasureKeys(key)
 	}
-	w.measures = append(w.measures, x)
 }
 
 // characters is the number of characters of all texts in a value, and whether there is any text. Bytes count as characters.
@@ -156,12 +163,11 @@ func scalarText(v pcommon.Value) string {
 // runeCount is utf8.RuneCountInString for valid UTF-8, 64 bytes at a time: it counts the bytes that begin a character, and
 // skips runs of ASCII.
 func runeCount(s string) int64 {
-	const high = 0x8080808080808080
 	n := len(s)
 	for len(s) >= 64 {
-		a, b, c, d := word(s), word(s[8:]), word(s[16:]), word(s[24:])
-		e, f, g, h := word(s[32:]), word(s[40:]), word(s[48:]), word(s[56:])
-		if (a|b|c|d|e|f|g|h)&high != 0 {
+		a, b, c, d := octets.Word(s), octets.Word(s[8:]), octets.Word(s[16:]), octets.Word(s[24:])
+		e, f, g, h := octets.Word(s[32:]), octets.Word(s[40:]), octets.Word(s[48:]), octets.Word(s[56:])
+		if (a|b|c|d|e|f|g|h)&octets.High != 0 {
 			n -= bits.OnesCount64(continuation(a) | continuation(b)>>1 | continuation(c)>>2 | continuation(d)>>3 |
 				continuation(e)>>4 | continuation(f)>>5 | continuation(g)>>6 | continuation(h)>>7)
 		}
@@ -176,9 +182,4 @@ func runeCount(s string) int64 {
 }
 
 // continuation marks with bit 7 the bytes of w that go on with a character: 10xxxxxx.
-func continuation(w uint64) uint64 { return w & (^w << 1) & 0x8080808080808080 }
-
-func word(s string) uint64 {
-	_ = s[7]
-	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 | uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
-}
+func continuation(w uint64) uint64 { return w & (^w << 1) & octets.High }

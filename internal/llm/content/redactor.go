@@ -43,6 +43,7 @@ func New(cfg Config) (*Redactor, error) {
 	}
 	r.addPlaces()
 	r.keys.configure(cfg)
+	r.keys.seal()
 	r.places = make(map[string]rule, len(PlaceKeys))
 	for _, p := range PlaceKeys {
 		r.places[p] = r.keys.lookup(p)

@@ -109,6 +109,17 @@ func isEscaped(s string) bool {
 	return (len(s)-n)%2 == 1
 }
 
+// attributes is how many write adds.
+func (s *summary) attributes() (n int) {
+	if s.count > 0 {
+		n += 2
+	}
+	if len(s.types) > 0 {
+		n++
+	}
+	return n
+}
+
 func (s *summary) write(m pcommon.Map, keys *measureKeys) {
 	if s.count > 0 {
 		m.PutInt(keys.count, s.count)

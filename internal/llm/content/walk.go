@@ -7,6 +7,8 @@ import (
 const (
 	// maxMeasures bounds the `<key>.length` attributes written to one attribute set: writing one looks for the key first.
 	maxMeasures = 128
+	// maxKeptMeasures bounds the measures whose memory is used again.
+	maxKeptMeasures = 16
 	// maxSeen bounds the texts of one span that its names are compared with, and maxSearches how often a text is searched.
 	maxSeen     = 16
 	maxSearches = 64
@@ -44,10 +46,13 @@ func (r *Redactor) walk(signal Signal, mode Mode, f *Facts) *walk {
 	return w
 }
 
-// done forgets everything that the walk saw: the pool must not keep a prompt alive.
+// done forgets everything that the walk saw: the pool must not keep a prompt alive. What is left of measures is words of closed sets, and
+// keys.
 func (w *walk) done() {
 	clear(w.seen[:cap(w.seen)])
-	clear(w.measures[:cap(w.measures)])
+	if cap(w.measures) > maxKeptMeasures {
+		w.measures = nil
+	}
 	r := w.r
 	*w = walk{seen: w.seen[:0], measures: w.measures[:0]}
 	r.walks.Put(w)
@@ -58,6 +63,18 @@ type measure struct {
 	keys   *measureKeys
 	length int64
 	sum    summary
+}
+
+// next is a measure to be filled in, with the memory of one that was written.
+func (w *walk) next() *measure {
+	if n := len(w.measures); n < cap(w.measures) {
+		w.measures = w.measures[:n+1]
+		x := &w.measures[n]
+		*x = measure{sum: summary{roles: x.sum.roles[:0], types: x.sum.types[:0]}}
+		return x
+	}
+	w.measures = append(w.measures, measure{})
+	return &w.measures[len(w.measures)-1]
 }
 
 func (w *walk) count(c Class, key string) {
@@ -81,14 +98,17 @@ func (w *walk) attributes(m pcommon.Map) {
 
 // flush writes the measures of the texts that were removed. An existing one is older and nearer to the truth: it stays.
 func (w *walk) flush(m pcommon.Map) {
-	m.EnsureCapacity(m.Len() + len(w.measures))
+	n := 0
+	for i := range w.measures {
+		n += 1 + w.measures[i].sum.attributes()
+	}
+	m.EnsureCapacity(m.Len() + n)
 	for i := range w.measures {
 		x := &w.measures[i]
 		if _, ok := m.Get(x.keys.length); !ok {
 			m.PutInt(x.keys.length, x.length)
 		}
 		x.sum.write(m, x.keys)
-		*x = measure{}
 	}
 	w.measures = w.measures[:0]
 }

@@ -6,6 +6,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/otelcol-llm/otelcol-llm/internal/llm/keytable"
 	"github.com/otelcol-llm/otelcol-llm/internal/llm/request"
 )
 
@@ -135,14 +136,8 @@ var spellings = func() map[string]spelling {
 	return out
 }()
 
-// shapes are the lengths of the known keys by their first byte, bit n for length n, which is below 64: most keys of most spans are told from it alone, without
-// hashing them.
-var shapes = func() (out [256]uint64) {
-	for k := range spellings {
-		out[k[0]] |= 1 << len(k)
-	}
-	return out
-}()
+// known is spellings for the walk.
+var known = keytable.New(spellings)
 
 // slots is what one walk over a span's attributes found. It aliases the span.
 type slots struct {
@@ -156,11 +151,7 @@ func (s *slots) has(f field) bool { return s.rank[f] != 0 }
 
 func (s *slots) walk(attrs pcommon.Map) {
 	attrs.Range(func(k string, v pcommon.Value) bool {
-		if k == "" || len(k) > 63 || shapes[k[0]]&(1<<len(k)) == 0 {
-			s.dimension(k, v)
-			return true
-		}
-		sp, ok := spellings[k]
+		sp, ok := known.Get(k)
 		if !ok {
 			s.dimension(k, v)
 			return true

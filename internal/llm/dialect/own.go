@@ -147,10 +147,7 @@ func Write(r *request.Request, span ptrace.Span) {
 		return own || business || k == names.TPOT || // which is not read: it follows from the rest
 			strings.HasPrefix(k, names.Dimension)
 	})
-	a.EnsureCapacity(a.Len() + 10) // a client's span gets 4 to 8 more, an engine's 10 to 14
-	a.PutStr(names.Layer, r.Layer.String())
-	a.PutStr(names.Dialect, r.Dialect)
-	for _, f := range [...]struct {
+	times := [...]struct {
 		key string
 		v   request.Seconds
 	}{
@@ -168,7 +165,25 @@ func Write(r *request.Request, span ptrace.Span) {
 		{names.ClockSkew, r.ClockSkew},
 		{names.UserE2E, r.UserE2E},
 		{names.UserGapMax, r.UserGapMax},
-	} {
+	}
+	// Room for what comes, and no more: a span's attributes seldom fill what they were decoded into, and to move them costs more than to
+	// write them.
+	room := 3 + len(r.Dimensions)
+	for _, f := range times {
+		if f.v.Known {
+			room++
+		}
+	}
+	if r.Layer == request.LayerEngine {
+		room += 4 // tokens and model, which engines spell in their own way
+	}
+	if r.Cost.Known || r.Price != nil || r.Outcome != request.OutcomeNone {
+		room += 4
+	}
+	a.EnsureCapacity(a.Len() + room)
+	a.PutStr(names.Layer, r.Layer.String())
+	a.PutStr(names.Dialect, r.Dialect)
+	for _, f := range times {
 		if f.v.Known {
 			a.PutDouble(f.key, f.v.Value)
 		}

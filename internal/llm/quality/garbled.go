@@ -4,6 +4,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/otelcol-llm/otelcol-llm/internal/llm/octets"
 )
 
 // A text is garbled when it is broken as text (characters that could not be decoded, control characters, tokens of the vocabulary that
@@ -19,17 +21,36 @@ const (
 )
 
 // marks are written only by a model, or a decoder, that has lost its way.
-var marks = []string{"<unk>", "<pad>", "[PAD]", "[UNK]", "<0x", "<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|eot_id|>", "<|reserved_special_token", "Ġ", "Ċ", "▁"}
+var (
+	marks      = []string{"<unk>", "<pad>", "[PAD]", "[UNK]", "<0x", "<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|eot_id|>", "<|reserved_special_token"}
+	otherMarks = []string{"Ġ", "Ċ", "▁"} // not in ASCII
+)
 
-func garbled(text string) bool {
+// marked tells whether a text holds as many marks as a text never does.
+func marked(text string, ascii bool) bool {
 	total := 0
-	for _, m := range marks {
-		total += strings.Count(text, m)
-		if total >= minMarks {
-			return true
+	count := func(marks []string) {
+		for _, m := range marks {
+			if total < minMarks {
+				total += strings.Count(text, m)
+			}
 		}
 	}
-	if broken, ok := plain(text); ok { // one script, so that there is nothing else to find
+	if strings.IndexByte(text, '<') >= 0 || strings.IndexByte(text, '[') >= 0 {
+		count(marks)
+	}
+	if !ascii {
+		count(otherMarks)
+	}
+	return total >= minMarks
+}
+
+func garbled(text string, ascii bool) bool {
+	if marked(text, ascii) {
+		return true
+	}
+	if ascii { // one script, so that there is nothing else to find
+		broken := controls(text)
 		return broken >= minBroken && float64(broken) >= brokenShare*float64(len(text))
 	}
 	var t soup
@@ -56,18 +77,25 @@ func garbled(text string) bool {
 	return scripts >= minScripts && float64(t.changes) >= scriptChange*float64(t.words)
 }
 
-// plain counts the control characters of a text that is ASCII alone.
-func plain(text string) (broken int, ok bool) {
-	for i := range len(text) {
-		c := text[i]
-		if c >= utf8.RuneSelf {
-			return 0, false
+// controls counts the control characters of a text that is ASCII alone.
+func controls(text string) (broken int) {
+	i := 0
+	for ; i+8 <= len(text); i += 8 {
+		// Bytes below a space, as they would make bit 7 of the sum stay 0; no byte of ASCII carries into the next.
+		if low := ^(octets.Word(text[i:]) + (0x80-' ')*octets.Ones) & octets.High; low != 0 {
+			broken += controlsOf(text[i : i+8])
 		}
-		if c < ' ' && control(rune(c)) {
+	}
+	return broken + controlsOf(text[i:])
+}
+
+func controlsOf(text string) (broken int) {
+	for i := range len(text) {
+		if control(rune(text[i])) {
 			broken++
 		}
 	}
-	return broken, true
+	return broken
 }
 
 // control tells the control characters that no text has. Terminals' colours begin with 0x1b.

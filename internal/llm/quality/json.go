@@ -1,10 +1,9 @@
 package quality
 
 import (
-	"bytes"
-	"encoding/json"
-	"io"
 	"strings"
+
+	"github.com/otelcol-llm/otelcol-llm/internal/llm/jsontext"
 )
 
 // maxJSON is the longest text that is checked for being JSON, in bytes; a longer one is left unjudged.
@@ -31,12 +30,10 @@ func malformedJSON(text string, wanted bool) bool {
 		return false
 	}
 	if wanted {
-		return !json.Valid([]byte(s))
+		return !jsontext.Valid(s)
 	}
-	d := json.NewDecoder(strings.NewReader(s))
-	var v json.RawMessage
-	err := d.Decode(&v)
-	return err != nil && (err != io.EOF || s != "")
+	_, ok := jsontext.Value(s, 0)
+	return !ok && s != ""
 }
 
 // begun tells whether a text begins as a JSON object, or a list of objects or strings: a brace alone begins a template, and a bracket
@@ -81,81 +78,4 @@ func behindQuoted(s string) (after string, ok bool) {
 		}
 	}
 	return "", false
-}
-
-// messages parses the output messages of the GenAI conventions: [{"role":…,"parts":[{"type":"text","content":…}]}], or a chat API's
-// {"role":…,"content":…}.
-func (o *output) messages(text string) {
-	if len(text) > maxJSON {
-		return
-	}
-	var list []message
-	data := bytes.TrimSpace([]byte(text))
-	if len(data) == 0 {
-		return
-	}
-	if data[0] == '{' {
-		var one message
-		if json.Unmarshal(data, &one) != nil {
-			return
-		}
-		list = []message{one}
-	} else if json.Unmarshal(data, &list) != nil {
-		return
-	}
-	for i := range list {
-		o.message(&list[i])
-	}
-}
-
-type message struct {
-	Role      string          `json:"role"`
-	Content   json.RawMessage `json:"content"`
-	Parts     []part          `json:"parts"`
-	ToolCalls json.RawMessage `json:"tool_calls"`
-	Message   *message        `json:"message"`
-}
-
-type part struct {
-	Type    string          `json:"type"`
-	Content json.RawMessage `json:"content"`
-	Text    string          `json:"text"`
-}
-
-func (o *output) message(m *message) {
-	if m.Message != nil { // {"index":0,"finish_reason":…,"message":{…}}
-		o.message(m.Message)
-		return
-	}
-	if len(m.ToolCalls) > 0 && string(m.ToolCalls) != "null" && string(m.ToolCalls) != "[]" {
-		o.tools = true
-	}
-	var s string
-	switch {
-	case len(m.Content) > 0 && json.Unmarshal(m.Content, &s) == nil:
-		o.add(s)
-	case len(m.Content) > 0:
-		var parts []part
-		if json.Unmarshal(m.Content, &parts) == nil {
-			m.Parts = append(m.Parts, parts...)
-		}
-	}
-	for _, p := range m.Parts {
-		o.part(p)
-	}
-}
-
-func (o *output) part(p part) {
-	switch p.Type {
-	case "text", "output_text":
-		s := p.Text
-		if len(p.Content) > 0 {
-			_ = json.Unmarshal(p.Content, &s) // content that is no text is none
-		}
-		o.add(s)
-	case "tool_call", "tool_use", "function_call":
-		o.tools = true
-	case "reasoning":
-		o.found = true
-	}
 }

@@ -7,6 +7,7 @@ package quality
 import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/otelcol-llm/otelcol-llm/internal/llm/octets"
 	"github.com/otelcol-llm/otelcol-llm/internal/llm/request"
 )
 
@@ -62,10 +63,11 @@ func (a *Assessor) Text(text string, wantsJSON bool) request.Flags {
 		issues |= request.IssueMalformedJSON
 	}
 	text = ends(text)
-	if a.cfg.Repetition && repetitive(text) {
+	ascii := octets.ASCII(text) // of one script, and of one byte a character
+	if a.cfg.Repetition && repetitive(text, ascii) {
 		issues |= request.IssueRepetition
 	}
-	if garbled(text) {
+	if garbled(text, ascii) {
 		issues |= request.IssueGarbled
 	}
 	if a.cfg.Refusal && refuses(text) {

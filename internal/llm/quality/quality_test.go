@@ -1,6 +1,7 @@
 package quality
 
 import (
+	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -9,6 +10,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/otelcol-llm/otelcol-llm/internal/llm/octets"
 	"github.com/otelcol-llm/otelcol-llm/internal/llm/request"
 )
 
@@ -161,8 +163,52 @@ func TestPlainTextIsJudgedLikeAnyOther(t *testing.T) {
 		{strings.Repeat("\x1b[1mbold\x1b[0m ", 9), false},
 		{"<pad><pad><pad><pad>", true},
 	} {
-		assert.Equal(t, c.want, garbled(c.text), "%q", c.text)
-		assert.Equal(t, c.want, garbled("é"+c.text), "%q", "é"+c.text)
+		assert.Equal(t, c.want, garbled(c.text, true), "%q", c.text)
+		assert.Equal(t, c.want, garbled(c.text, false), "%q", c.text)
+		assert.Equal(t, c.want, garbled("é"+c.text, false), "%q", "é"+c.text)
+	}
+}
+
+// The words of plain text are the same words to both ways of splitting, and a run is seen wherever it begins.
+func TestPlainTextIsSplitLikeAnyOther(t *testing.T) {
+	check := func(text string) {
+		if !octets.ASCII(text) {
+			return
+		}
+		var a, b grams
+		a.splitASCII(text)
+		require.Zero(t, b.split(text))
+		require.Len(t, a.units, len(b.units), "%q", text)
+		// Equal where the others are.
+		other := map[uint64]uint64{}
+		for i, u := range a.units {
+			if v, ok := other[u]; ok {
+				require.Equal(t, v, b.units[i], "%q", text)
+			}
+			other[u] = b.units[i]
+		}
+		distinct := map[uint64]bool{}
+		for _, u := range b.units {
+			distinct[u] = true
+		}
+		require.Len(t, other, len(distinct), "%q", text)
+		require.Equal(t, garbled(text, false), garbled(text, true), "%q", text)
+		require.Equal(t, repetitive(text, false), repetitive(text, true), "%q", text)
+	}
+	for _, s := range samples(t) {
+		check(s.Text)
+	}
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 3000 {
+		text := make([]byte, r.IntN(120))
+		for i := range text {
+			text[i] = "ab \n\x00\x7f~"[r.IntN(7)]
+		}
+		check(string(text))
+	}
+	for at := range 100 {
+		check(strings.Repeat("a b ", 25)[:at] + strings.Repeat("x", maxRun) + " c")
+		check(strings.Repeat("a b ", 25)[:at] + strings.Repeat("x", maxRun-1) + " c")
 	}
 }
 

@@ -28,7 +28,7 @@ func refuses(text string) bool {
 	}
 	s = strings.ToLower(s)
 	for _, r := range refusals {
-		if i := strings.Index(s, r); i >= 0 && i <= refusalWithin/3 {
+		if strings.Contains(s[:min(len(s), refusalWithin/3+len(r))], r) {
 			return true
 		}
 	}

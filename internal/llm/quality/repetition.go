@@ -1,8 +1,11 @@
 package quality
 
 import (
+	"math/bits"
 	"sync"
 	"unicode"
+
+	"github.com/otelcol-llm/otelcol-llm/internal/llm/octets"
 )
 
 // A text is repetitive when most of its n-grams have been there before, or most of those of its end: a model that falls into a loop
@@ -20,19 +23,23 @@ const (
 // grams is the working memory of one call.
 type grams struct {
 	units []uint64
-	again []bool
 	table []uint64
 }
 
 var gramPool = sync.Pool{New: func() any { return new(grams) }}
 
-func repetitive(text string) bool {
-	if runs(text) {
+func repetitive(text string, ascii bool) bool {
+	if (!ascii || mayRun(text)) && runs(text) {
 		return true
 	}
 	g := gramPool.Get().(*grams)
 	defer gramPool.Put(g)
-	chars := g.split(text)
+	chars := 0
+	if ascii {
+		g.splitASCII(text)
+	} else {
+		chars = g.split(text)
+	}
 	n := wordGram
 	if chars*2 > len(g.units) {
 		n = charGram
@@ -40,20 +47,25 @@ func repetitive(text string) bool {
 	if len(g.units) < minUnits {
 		return false
 	}
-	g.mark(n)
-	all, tail, from := 0, 0, len(g.again)-max(len(g.again)/3, minTail)
-	for i, again := range g.again {
-		if again {
-			all++
-			if i >= from {
-				tail++
-			}
-		}
-	}
-	if float64(all) >= repeatedAll*float64(len(g.again)) {
+	count := len(g.units) - n + 1
+	from := count - max(count/3, minTail)
+	all, tail := g.repeated(n, from)
+	if float64(all) >= repeatedAll*float64(count) {
 		return true
 	}
-	return from > 0 && float64(tail) >= repeatedTail*float64(len(g.again)-from)
+	return from > 0 && float64(tail) >= repeatedTail*float64(count-from)
+}
+
+// mayRun is false for a text of one byte a character that has no run of maxRun: such a run covers one of the blocks that half of it is as
+// long as, and of most blocks the ends differ.
+func mayRun(text string) bool {
+	const block = maxRun / 2
+	for i := 0; i+block <= len(text); i += block {
+		if c := text[i]; text[i+1] == c && text[i+block-1] == c {
+			return true
+		}
+	}
+	return false
 }
 
 // runs tells whether one character stands in a row too often. Lines and rows of dots are drawn with some.
@@ -113,6 +125,48 @@ func (g *grams) split(text string) (chars int) {
 	return chars
 }
 
+// splitASCII is split for a text that is ASCII alone, whose words lie between bytes up to a space.
+func (g *grams) splitASCII(text string) {
+	g.units = g.units[:0]
+	start, i := 0, 0
+	for ; i+8 <= len(text); i += 8 {
+		// Marks with bit 7 the bytes up to a space; no byte of ASCII carries into the next.
+		spaces := ^(octets.Word(text[i:]) + (0x7f-' ')*octets.Ones) & octets.High
+		for ; spaces != 0; spaces &= spaces - 1 {
+			at := i + bits.TrailingZeros64(spaces)/8
+			g.word(text, start, at)
+			start = at + 1
+		}
+	}
+	for ; i < len(text); i++ {
+		if text[i] <= ' ' {
+			g.word(text, start, i)
+			start = i + 1
+		}
+	}
+	g.word(text, start, len(text))
+}
+
+// word adds the word text[from:to], unless it is empty.
+func (g *grams) word(text string, from, to int) {
+	if from == to {
+		return
+	}
+	h := uint64(hashSeed)
+	for ; to-from > 8; from += 8 {
+		h = mix(h ^ octets.Word(text[from:]))
+	}
+	var last uint64
+	if from+8 <= len(text) { // what follows the word is cut off
+		last = octets.Word(text[from:]) << (64 - 8*(to-from))
+	} else {
+		for i := from; i < to; i++ {
+			last = last>>8 | uint64(text[i])<<56
+		}
+	}
+	g.units = append(g.units, mix(h^last))
+}
+
 // unspaced tells the scripts that are written without spaces between words, with their punctuation.
 func unspaced(r rune) bool {
 	switch {
@@ -138,8 +192,8 @@ func mix(h uint64) uint64 {
 	return h ^ h>>33
 }
 
-// mark finds for each n-gram whether it has been there before.
-func (g *grams) mark(n int) {
+// repeated counts the n-grams that have been there before: all of them, and those from a place on.
+func (g *grams) repeated(n, from int) (all, tail int) {
 	count := len(g.units) - n + 1
 	size := 64
 	for size < 2*count {
@@ -150,19 +204,29 @@ func (g *grams) mark(n int) {
 	}
 	table := g.table[:size]
 	clear(table)
-	g.again = g.again[:0]
+	// The hash of an n-gram is its units, each turned by its place; the next one's is had by turning all and changing two. 7 has no
+	// divisor in common with 64, so that no two of the places are turned alike.
+	const turn = 7
+	var sum uint64
+	for _, u := range g.units[:n-1] {
+		sum = bits.RotateLeft64(sum, turn) ^ u
+	}
+	var gone uint64
 	for i := range count {
-		h := uint64(hashSeed)
-		for _, u := range g.units[i : i+n] {
-			h = (h ^ u) * hashPrime
-			h ^= h >> 29
-		}
-		h = mix(h) | 1 // 0 is an empty place
+		sum = bits.RotateLeft64(sum, turn) ^ g.units[i+n-1] ^ bits.RotateLeft64(gone, turn*n)
+		gone = g.units[i]
+		h := mix(sum) | 1 // 0 is an empty place
 		at := h & uint64(size-1)
 		for table[at] != 0 && table[at] != h {
 			at = (at + 1) & uint64(size-1)
 		}
-		g.again = append(g.again, table[at] == h)
+		if table[at] == h {
+			all++
+			if i >= from {
+				tail++
+			}
+		}
 		table[at] = h
 	}
+	return all, tail
 }

@@ -46,7 +46,8 @@ func (b *batch) enclose(f *Facts) []*call {
 		}
 		if len(c.sequences) == 1 {
 			// One sequence: its return is the layer's, so that the stages partition the outermost span without a gap.
-			c.sequences[0].placed = c.sequences[0].placed.WithSurround(s)
+			placed := c.sequences[0].placed.WithSurround(s)
+			c.sequences[0].placed = &placed
 		}
 		if !c.sequences[0].req.OwnStages {
 			outermost.surround = append(outermost.surround, s)

@@ -9,7 +9,6 @@ import (
 	"github.com/otelcol-llm/otelcol-llm/internal/llm/names"
 	"github.com/otelcol-llm/otelcol-llm/internal/llm/request"
 	"github.com/otelcol-llm/otelcol-llm/internal/llm/sampling"
-	"github.com/otelcol-llm/otelcol-llm/internal/llm/stage"
 )
 
 // WholeOptions choose what is done with whole traces.
@@ -46,11 +45,12 @@ type WholeFacts struct {
 func (w *Whole) Traces(now time.Time, td ptrace.Traces, cut map[pcommon.TraceID]bool, decide Decide) WholeFacts {
 	f := WholeFacts{Kept: map[string]int{}, DroppedTraces: map[string]int{}}
 	b := read(td, true)
+	defer b.done()
 	traces := w.index(td, b)
 	for i := range b.items {
 		if it := b.items[i]; it.req.Layer == request.LayerEngine {
 			b.useLifecycle(it)
-			it.placed = stage.Place(&it.req)
+			it.place()
 		}
 	}
 	var calls []*call
@@ -253,25 +253,51 @@ func Mark(s ptrace.Span, d sampling.Decision, tag bool) {
 	}
 }
 
+// Note is what Lacks has to know of a recognised span.
+type Note uint8
+
+const (
+	noteLayer  Note = 1 << iota // it is a layer of a request
+	noteEngine                  // it is an engine's
+	noteFailed                  // it failed or was cancelled
+	noteUsage                   // it states tokens
+)
+
+// NoteOf is the note of a span that has been through Recognise.
+func NoteOf(s ptrace.Span) (n Note) {
+	a := s.Attributes()
+	layer, ok := a.Get(names.Layer)
+	if !ok {
+		return 0
+	}
+	n = noteLayer
+	if layer.Str() == request.LayerEngine.String() {
+		return n | noteEngine
+	}
+	status, _ := a.Get(names.Status)
+	if st := status.Str(); st == request.StatusError.String() || st == request.StatusCancelled.String() {
+		n |= noteFailed
+	}
+	if _, ok := a.Get(names.InputTokens); ok {
+		n |= noteUsage
+	}
+	return n
+}
+
 // Lacks tells whether a trace lacks the span of the engine that must have answered it: a layer ended well, states no usage, and the
-// requests of its service reach an engine otherwise, or the service is new. spans are all that has come, recognised.
-func (w *Whole) Lacks(now time.Time, spans ptrace.SpanSlice, service func(i int) string) bool {
+// requests of its service reach an engine otherwise, or the service is new. note and service are those of the spans that have come.
+func (w *Whole) Lacks(now time.Time, spans int, note func(i int) Note, service func(i int) string) bool {
 	lacks := false
-	for i, s := range spans.All() {
-		layer, ok := s.Attributes().Get(names.Layer)
-		if !ok {
+	for i := range spans {
+		n := note(i)
+		if n&noteLayer == 0 {
 			continue
 		}
-		if layer.Str() == request.LayerEngine.String() {
-			return false
-		}
-		status, _ := s.Attributes().Get(names.Status)
-		if st := status.Str(); st == request.StatusError.String() || st == request.StatusCancelled.String() {
+		if n&(noteEngine|noteFailed) != 0 {
 			return false
 		}
 		name := service(i)
-		_, usage := s.Attributes().Get(names.InputTokens)
-		lacks = lacks || w.seen.reaches(now, name) || !usage && w.seen.isNew(now, name)
+		lacks = lacks || w.seen.reaches(now, name) || n&noteUsage == 0 && w.seen.isNew(now, name)
 	}
 	return lacks
 }
