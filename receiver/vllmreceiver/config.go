@@ -45,6 +45,10 @@ type Config struct {
 	// MaxPageBytes bounds the page of one endpoint, uncompressed; what is beyond is not read. Default 16 MiB, must be positive.
 	MaxPageBytes int64 `mapstructure:"max_page_bytes"`
 
+	// EndSeries says of every series that it ends, with a staleness mark, when the receiver is stopped. For receivers that receiver_creator starts and
+	// stops with a pod. Default false: a collector that is started anew goes on with the same series.
+	EndSeries bool `mapstructure:"end_series"`
+
 	_ struct{}
 }
 

@@ -57,9 +57,8 @@ func (r *vllmReceiver) Start(ctx context.Context, host component.Host) error {
 	return err
 }
 
-// Shutdown breaks off the scrape that runs and waits for it, and says of every series that it ends: the engine is not watched any more. Under
-// receiver_creator that is how the series of a pod that is gone end, instead of standing still for Prometheus' five minutes. Safe twice and
-// without Start.
+// Shutdown breaks off the scrape that runs and waits for it. With end_series it says of every series that it ends: that is how the series of a pod
+// that is gone end under receiver_creator, instead of standing still for Prometheus' five minutes. Safe twice and without Start.
 func (r *vllmReceiver) Shutdown(ctx context.Context) error {
 	var err error
 	r.stop.Do(func() {
@@ -77,7 +76,7 @@ func (r *vllmReceiver) Shutdown(ctx context.Context) error {
 
 // end sends the last points.
 func (r *vllmReceiver) end(ctx context.Context) {
-	if r.metrics == nil {
+	if r.metrics == nil || !r.cfg.EndSeries {
 		return
 	}
 	md := pmetric.NewMetrics()

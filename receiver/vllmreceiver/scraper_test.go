@@ -308,13 +308,29 @@ func TestShutdownBreaksOffAScrape(t *testing.T) {
 	assert.Zero(t, sink.DataPointCount(), "a scrape that was broken off says nothing of the engine")
 }
 
-// Whatever was last said of an engine ends with the receiver, which receiver_creator stops when the pod is gone.
+// Without end_series a receiver that is stopped, and started anew with its collector, says nothing at its end.
+func TestShutdownSaysNothing(t *testing.T) {
+	p := newPage(t, text(readPage(t, "testdata/pages/vllm-0.32.0-end.prom")))
+	cfg := createDefaultConfig().(*Config)
+	cfg.Endpoints = []string{p.URL}
+	cfg.Controller.CollectionInterval = time.Hour
+	sink := new(consumertest.MetricsSink)
+	set := receiver.Settings{ID: component.NewID(metadata.Type), TelemetrySettings: componenttest.NewNopTelemetrySettings()}
+	rcv, err := NewFactory().CreateMetrics(t.Context(), set, cfg, sink)
+	require.NoError(t, err)
+	require.NoError(t, rcv.Start(t.Context(), componenttest.NewNopHost()))
+	require.Eventually(t, func() bool { return len(sink.AllMetrics()) == 1 }, 10*time.Second, time.Millisecond)
+	require.NoError(t, rcv.Shutdown(context.Background()))
+	assert.Len(t, sink.AllMetrics(), 1)
+}
+
+// With end_series whatever was last said of an engine ends with the receiver, which receiver_creator stops when the pod is gone.
 func TestShutdownEndsTheSeries(t *testing.T) {
 	p := newPage(t, text(readPage(t, "testdata/pages/vllm-0.32.0-end.prom")))
 	for name, next := range map[string]consumer.Metrics{"taken": new(consumertest.MetricsSink), "refused": consumertest.NewErr(assert.AnError)} {
 		t.Run(name, func(t *testing.T) {
 			cfg := createDefaultConfig().(*Config)
-			cfg.Endpoints = []string{p.URL, "127.0.0.1:1"}
+			cfg.Endpoints, cfg.EndSeries = []string{p.URL, "127.0.0.1:1"}, true
 			cfg.Controller.CollectionInterval = time.Hour
 			core, logs := observer.New(zap.WarnLevel)
 			set := receiver.Settings{ID: component.NewID(metadata.Type), TelemetrySettings: componenttest.NewNopTelemetrySettings()}

@@ -18,6 +18,7 @@ type strictConfig struct {
 	Raw          bool                           `mapstructure:"raw"`
 	MaxSeries    int                            `mapstructure:"max_series"`
 	MaxPageBytes int64                          `mapstructure:"max_page_bytes"`
+	EndSeries    bool                           `mapstructure:"end_series"`
 }
 
 var _ confmap.Unmarshaler = (*Config)(nil)

@@ -92,7 +92,7 @@ func TestExampleFindsEnginesByLabelAndAnnotation(t *testing.T) {
 		}
 	}
 
-	// A pod whose container starts, and a pod that is new, are found; a pod that is deleted is heard of no more.
+	// A pod whose container starts, and a pod that is new, are found; the series of a pod that is deleted end, and it is heard of no more.
 	starting.waiting = false
 	api.status(t, starting)
 	added := &pod{name: "added", labels: sglang, port: "metrics", page: "sglang-0.5.23-start.prom"}
@@ -100,7 +100,7 @@ func TestExampleFindsEnginesByLabelAndAnnotation(t *testing.T) {
 	api.must(t, http.MethodDelete, engines+"/labelled-sglang?gracePeriodSeconds=0", nil)
 	await(t, "the pods that came later", func() error {
 		return got.read(t).want(map[string]string{
-			"labelled-vllm": "vllm up", "labelled-sglang": "sglang up", "annotated-path": "trtllm up", "labelled-and-annotated": "vllm up", "loading": " unreachable",
+			"labelled-vllm": "vllm up", "labelled-sglang": "sglang gone", "annotated-path": "trtllm up", "labelled-and-annotated": "vllm up", "loading": " unreachable",
 			"starting": "vllm up", "added": "sglang up",
 		})
 	})
@@ -298,6 +298,7 @@ type points struct {
 	DataPoints []struct {
 		AsDouble   float64
 		AsInt      json.Number
+		Flags      uint32 // 1: no recorded value
 		Attributes attributes
 	}
 }
@@ -336,6 +337,10 @@ func (f received) read(t *testing.T) arrived {
 			for _, sm := range rm.ScopeMetrics {
 				for _, m := range sm.Metrics {
 					for _, dp := range append(m.Gauge.DataPoints, m.Sum.DataPoints...) {
+						if dp.Flags == 1 {
+							e.state = res["llm.engine.kind"] + " gone"
+							continue
+						}
 						n, _ := dp.AsInt.Float64()
 						e.values[m.Name] += n + dp.AsDouble
 						if m.Name == "llm.engine.up" {
