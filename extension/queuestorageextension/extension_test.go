@@ -2,6 +2,8 @@ package queuestorageextension
 
 import (
 	"context"
+	"os/exec"
+	"path/filepath"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -27,6 +29,18 @@ import (
 func TestReadmeConfigures(t *testing.T) {
 	doctest.Load(t, "README.md", "extensions", "queue_storage", createDefaultConfig)
 	doctest.KeyTable(t, "README.md", createDefaultConfig())
+}
+
+// promtool's own tests on the rules that go by these metrics.
+func TestRules(t *testing.T) {
+	promtool, err := exec.LookPath("promtool")
+	if err != nil {
+		t.Skip("promtool is not installed")
+	}
+	cmd := exec.CommandContext(t.Context(), promtool, "test", "rules", "collector_test.yaml")
+	cmd.Dir = filepath.Join("..", "..", "deploy", "rules")
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, string(out))
 }
 
 func TestValidate(t *testing.T) {

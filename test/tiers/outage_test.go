@@ -97,6 +97,10 @@ func TestDiskFullUnderTheQueue(t *testing.T) {
 		return len(tr.refused) > 0
 	})
 	full := len(tr.acknowledged())
+	// What deploy/rules/collector.yaml goes by.
+	for _, name := range []string{"otelcol_receiver_refused_spans", "otelcol_exporter_queue_capacity", "otelcol_extension_queue_storage_failing"} {
+		assert.Positive(t, a.metric(t, name), name)
+	}
 	top.gateway(t, 0)
 	top.resolve(t, 0)
 	acked(t, tr, 400) // it takes in again
