@@ -112,8 +112,8 @@ func (w *walk) flush(m pcommon.Map) {
 	m.EnsureCapacity(m.Len() + n)
 	for i := range w.measures {
 		x := &w.measures[i]
-		if _, ok := m.Get(x.keys.length); !ok {
-			m.PutInt(x.keys.length, x.length)
+		if length, ok := m.GetOrPutEmpty(x.keys.length); !ok {
+			length.SetInt(x.length)
 		}
 		x.sum.write(m, x.keys)
 	}
