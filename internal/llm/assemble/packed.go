@@ -161,8 +161,12 @@ func appendText(buf []byte, s string) []byte {
 	return append(binary.AppendUvarint(buf, uint64(len(s))), s...)
 }
 
-// unpack fills a new span with what pack has written. The span owns its texts: a reader that keeps a model's name must not keep all of
-// it. room is how many more attributes there is to be room for.
+// maxShared is up to how many bytes the texts of a packed span are parts of it when it is put back. To have each of them copied costs more
+// than to write them down did, and who keeps a model's name then keeps no more than this; of a longer span, which has a prompt in it, they
+// are copied.
+const maxShared = 1024
+
+// unpack fills a new span with what pack has written. room is how many more attributes there is to be room for.
 func (k *Keys) unpack(packed string, s ptrace.Span, room int) {
 	r := unpacker{keys: k, s: packed}
 	s.SetSpanID(r.spanID())
@@ -175,9 +179,9 @@ func (k *Keys) unpack(packed string, s ptrace.Span, room int) {
 	s.SetDroppedAttributesCount(uint32(r.uvarint()))
 	s.SetDroppedEventsCount(uint32(r.uvarint()))
 	s.SetDroppedLinksCount(uint32(r.uvarint()))
-	s.TraceState().FromRaw(strings.Clone(r.text()))
-	s.SetName(strings.Clone(r.text()))
-	s.Status().SetMessage(strings.Clone(r.text()))
+	s.TraceState().FromRaw(r.own())
+	s.SetName(r.own())
+	s.Status().SetMessage(r.own())
 	r.attributes(s.Attributes(), room)
 	n := int(r.uvarint())
 	s.Events().EnsureCapacity(n)
@@ -185,7 +189,7 @@ func (k *Keys) unpack(packed string, s ptrace.Span, room int) {
 		e := s.Events().AppendEmpty()
 		e.SetTimestamp(pcommon.Timestamp(r.uvarint()))
 		e.SetDroppedAttributesCount(uint32(r.uvarint()))
-		e.SetName(strings.Clone(r.text()))
+		e.SetName(r.own())
 		r.attributes(e.Attributes(), 0)
 	}
 	n = int(r.uvarint())
@@ -198,7 +202,7 @@ func (k *Keys) unpack(packed string, s ptrace.Span, room int) {
 		l.SetSpanID(r.spanID())
 		l.SetFlags(uint32(r.uvarint()))
 		l.SetDroppedAttributesCount(uint32(r.uvarint()))
-		l.TraceState().FromRaw(strings.Clone(r.text()))
+		l.TraceState().FromRaw(r.own())
 		r.attributes(l.Attributes(), 0)
 	}
 }
@@ -242,11 +246,19 @@ func (r *unpacker) text() string {
 	return r.s[r.i-n : r.i]
 }
 
+// own is the next text as the span may have it.
+func (r *unpacker) own() string {
+	if len(r.s) <= maxShared {
+		return r.text()
+	}
+	return strings.Clone(r.text())
+}
+
 func (r *unpacker) key() string {
 	if n := r.uvarint(); n > 0 {
 		return r.keys.keys[n-1]
 	}
-	return strings.Clone(r.text())
+	return r.own()
 }
 
 func (r *unpacker) value(v pcommon.Value) {
@@ -254,7 +266,7 @@ func (r *unpacker) value(v pcommon.Value) {
 	r.i++
 	switch kind {
 	case pcommon.ValueTypeStr:
-		v.SetStr(strings.Clone(r.text()))
+		v.SetStr(r.own())
 	case pcommon.ValueTypeInt:
 		u := r.uvarint()
 		v.SetInt(int64(u>>1) ^ -int64(u&1))

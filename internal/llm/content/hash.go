@@ -26,6 +26,7 @@ func newHasher(key []byte) *hasher {
 type mac struct {
 	hash.Hash
 	buf [1024]byte
+	sum [sha256.Size]byte
 }
 
 // WriteString adds s. It does not fail.
@@ -42,15 +43,17 @@ func (h *hasher) text(s string) string {
 	if isHashed(s) {
 		return s
 	}
+	var out [len(hashPrefix) + hashHex]byte
+	return string(h.append(out[:0], s))
+}
+
+// append appends what text makes of a text that has not this form.
+func (h *hasher) append(out []byte, s string) []byte {
 	m := h.pool.Get().(*mac)
 	defer h.pool.Put(m)
 	m.Reset()
 	m.WriteString(s)
-	var sum [sha256.Size]byte
-	var out [len(hashPrefix) + hashHex]byte
-	copy(out[:], hashPrefix)
-	hex.Encode(out[len(hashPrefix):], m.Sum(sum[:0])[:hashHex/2])
-	return string(out[:])
+	return hex.AppendEncode(append(out, hashPrefix...), m.Sum(m.sum[:0])[:hashHex/2])
 }
 
 // isHashed reports whether s has the form that text makes: too short and too regular to hide a text.

@@ -12,7 +12,8 @@ func (t *transform) json(s string) (string, bool) {
 	if len(s) == 0 || strings.IndexByte(" \t\r\n{[\"", s[0]) < 0 {
 		return "", false
 	}
-	j := jsonText{t: t, s: s, out: make([]byte, 0, min(len(s), 1024))}
+	j := jsonText{t: t, s: s, out: t.w.document[:0]}
+	defer func() { t.w.document = j.out }()
 	j.space()
 	if j.i == len(s) || strings.IndexByte(`{["`, s[j.i]) < 0 || !j.value(false, false, 0) {
 		return "", false
@@ -55,7 +56,7 @@ func (j *jsonText) value(opaque, ofTool bool, depth int) bool {
 	case '[':
 		if raw, ok := j.vector(); ok {
 			if j.t.mode == ModeHash {
-				j.quote(j.t.text(raw))
+				j.text(raw)
 			} else {
 				j.t.changed = true
 				j.quote(blobMark)
@@ -66,7 +67,7 @@ func (j *jsonText) value(opaque, ofTool bool, depth int) bool {
 	case '"':
 		s, ok := j.strUpTo(j.t.need())
 		if ok {
-			j.quote(j.t.text(s))
+			j.text(s)
 		}
 		return ok
 	}
@@ -77,9 +78,19 @@ func (j *jsonText) value(opaque, ofTool bool, depth int) bool {
 	case raw == "null", j.t.mode == ModeTruncate:
 		j.out = append(j.out, raw...)
 	default:
-		j.quote(j.t.text(raw))
+		j.text(raw)
 	}
 	return true
+}
+
+// text appends the replacement of one text as a JSON string.
+func (j *jsonText) text(s string) {
+	if !j.t.hashes(s) {
+		j.quote(j.t.text(s))
+		return
+	}
+	j.t.changed = true
+	j.out = append(j.t.w.r.hash.append(append(j.out, '"'), s), '"')
 }
 
 func (j *jsonText) array(opaque, ofTool bool, depth int) bool {
@@ -117,13 +128,17 @@ func (j *jsonText) object(opaque, ofTool bool, depth int) bool {
 		if len(j.out) > start {
 			j.out = append(j.out, ',')
 		}
-		j.quote(j.t.key(key))
+		m := member(key)
+		if m.known() {
+			j.quote(key)
+		} else {
+			j.text(key)
+		}
 		j.out = append(j.out, ':')
-		inner := opaque || in(opaqueWords, key) || !in(structuralKeys, key)
-		if (opaque || !j.skeleton(key, ofTool)) && !j.value(inner, in(toolWords, key), depth+1) {
+		if (opaque || !j.skeleton(key, ofTool)) && !j.value(opaque || m.opaque(), m.tool, depth+1) {
 			return false
 		}
-		if isSecretKey(key) {
+		if m.secret {
 			j.out, j.t.changed = j.out[:mark], true
 		}
 	}

@@ -87,6 +87,15 @@ var safePrefixes = []prefixRule{
 	{"enduser.", verbIdentity, ClassIdentity, false},
 }
 
+// frequentKeys are keys without a rule of their own that many spans have, beside those that llmspan writes: what follows for them from
+// prefixes and words is worked out once.
+var frequentKeys = []string{
+	"gen_ai.usage.prompt_tokens", "gen_ai.usage.completion_tokens", "gen_ai.usage.total_tokens", "llm.usage.total_tokens",
+	"gen_ai.latency.time_in_queue", "gen_ai.latency.time_to_first_token", "gen_ai.latency.e2e", "gen_ai.latency.time_in_model_prefill",
+	"gen_ai.latency.time_in_model_decode", "gen_ai.latency.time_in_model_inference", "gen_ai.server.time_to_first_token",
+	"llm.token_count.prompt", "llm.token_count.completion", "llm.token_count.total", "tenant",
+}
+
 // safeHeaders are the captured headers that stay, when their value is a label. Everything else under a header prefix is text
 // that a caller chose.
 var safeHeaders = []string{

@@ -1,6 +1,10 @@
 package content
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/otelcol-llm/otelcol-llm/internal/llm/keytable"
+)
 
 // Messages and tools have a skeleton that is no text: roles, part types, finish reasons, tool names, ids, counts. leafRule
 // finds it in flattened keys (gen_ai.prompt.0.role), structRule in structured values and JSON.
@@ -76,6 +80,33 @@ var structuralKeys = set("role", "type", "content", "contents", "text", "parts",
 	"choice", "delta", "logprobs", "image_url", "image", "url", "uri", "file", "file_id", "blob", "data", "mime_type", "mimeType", "media_type", "modality", "description", "parameters", "system", "prompt", "completion", "message_content",
 	"prompt_text", "json_schema", "strict", "annotations", "audio", "status", "object", "summary", "document", "metadata", "score", "vector", "embedding", "length", "count", "roles", "types", "reasoning_summary", "document_content",
 	"chunk", "title", "query", "server_tool_call", "server_tool_call_response", "tool_call_response", "custom", "input_audio", "detail", "cache_control", "created", "content_filter_results", "arguments_json", "revised_prompt", "function_call_arguments_json")
+
+// membership is what the key of a member of a message says about its value and itself.
+type membership struct{ structural, opaqueWord, tool, secret bool }
+
+// known: the key belongs to the vocabulary of messages, so that it may stand as it is.
+func (m membership) known() bool { return m.structural || m.opaqueWord || m.tool }
+
+// opaque: all that stands below the key is text.
+func (m membership) opaque() bool { return m.opaqueWord || !m.structural }
+
+// memberships are those of the vocabulary: one look-up for each member of each message instead of four.
+var memberships = func() *keytable.Table[membership] {
+	all := map[string]membership{}
+	for _, words := range []map[string]struct{}{structuralKeys, opaqueWords, toolWords} {
+		for w := range words {
+			all[w] = membership{in(structuralKeys, w), in(opaqueWords, w), in(toolWords, w), isSecretKey(w)}
+		}
+	}
+	return keytable.New(all)
+}()
+
+func member(key string) membership {
+	if m, ok := memberships.Get(key); ok {
+		return m
+	}
+	return membership{secret: isSecretKey(key)}
+}
 
 // structuralPath reports whether every segment of a flattened key is an index or a structural key.
 func structuralPath(rest string) bool {

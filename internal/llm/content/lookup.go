@@ -7,12 +7,13 @@ import (
 	"strings"
 
 	"github.com/otelcol-llm/otelcol-llm/internal/llm/keytable"
+	"github.com/otelcol-llm/otelcol-llm/internal/llm/names"
 )
 
 // table answers what is known about a key. Built once; read by any number of goroutines.
 type table struct {
 	exact map[string]*rule
-	known *keytable.Table[*rule] // exact, as it was when it was sealed
+	known *keytable.Table[*rule] // exact, as it was when it was sealed, and frequent keys
 	// byNamespace holds the prefixes by what stands before their first '.', the longest first.
 	byNamespace map[string][]prefixRule
 	// forced come before everything else, in this order: deny, allow, overrides by prefix.
@@ -70,7 +71,22 @@ func baseTable() *table {
 }
 
 // seal makes what was put into exact known to lookup.
-func (t *table) seal() { t.known = keytable.New(t.exact) }
+func (t *table) seal() {
+	known := maps.Clone(t.exact)
+	add := func(key string) {
+		if _, ok := known[key]; !ok {
+			r := t.derive(key)
+			known[key] = &r
+		}
+	}
+	for _, a := range names.SpanAttributes {
+		add(a.Key)
+	}
+	for _, k := range frequentKeys {
+		add(k)
+	}
+	t.known = keytable.New(known)
+}
 
 func classOfVerb(v verb) Class {
 	switch v {
@@ -103,6 +119,11 @@ func (t *table) lookup(key string) rule {
 	if known {
 		return *r
 	}
+	return t.derive(key)
+}
+
+// derive returns the rule of a key that is not in exact, as it follows from the key's prefix and words.
+func (t *table) derive(key string) rule {
 	switch {
 	case !isKey(key):
 		return rule{verb: verbContent, class: ClassUnknown, noLength: true} // the key itself may be what a user typed

@@ -25,11 +25,11 @@ func (t *transform) text(s string) string {
 }
 
 func (t *transform) replace(s string) string {
-	if s == "" || s == blobMark {
-		return s
-	}
-	if t.mode == ModeHash {
+	if t.hashes(s) {
 		return t.w.r.hash.text(s)
+	}
+	if s == "" || s == blobMark || t.mode == ModeHash {
+		return s
 	}
 	// Credentials go first; those that a plain cut would split are seen whole because the cut for the scan is later.
 	limit := t.w.r.maxLength
@@ -40,6 +40,11 @@ func (t *transform) replace(s string) string {
 	}
 	head, _ = scrubSecrets(head)
 	return head[:runeOffset(head, limit)]
+}
+
+// hashes tells whether the replacement of a text is a hash of it.
+func (t *transform) hashes(s string) bool {
+	return t.mode == ModeHash && s != "" && s != blobMark && !isHashed(s)
 }
 
 // need is how many bytes of a text are enough to make its replacement from.
@@ -97,7 +102,8 @@ func (t *transform) entries(m pcommon.Map, opaque, ofTool bool, depth int) {
 	out := pcommon.NewMap()
 	out.EnsureCapacity(m.Len())
 	for k, v := range m.All() {
-		if isSecretKey(k) {
+		about := member(k)
+		if about.secret {
 			t.changed = true
 			continue
 		}
@@ -105,19 +111,13 @@ func (t *transform) entries(m pcommon.Map, opaque, ofTool bool, depth int) {
 			v.MoveTo(out.PutEmpty(k))
 			continue
 		}
-		inner := opaque || in(opaqueWords, k) || !in(structuralKeys, k)
-		t.value(v, inner, in(toolWords, k), depth+1)
-		v.MoveTo(out.PutEmpty(t.key(k)))
+		t.value(v, opaque || about.opaque(), about.tool, depth+1)
+		if !about.known() {
+			k = t.text(k)
+		}
+		v.MoveTo(out.PutEmpty(k))
 	}
 	out.MoveTo(m)
-}
-
-// key is a map key as it may stand: itself when it belongs to the vocabulary of messages, else transformed like any text.
-func (t *transform) key(k string) string {
-	if in(structuralKeys, k) || in(opaqueWords, k) || in(toolWords, k) {
-		return k
-	}
-	return t.text(k)
 }
 
 // skeleton reports whether an entry of a message is part of its skeleton and has the shape of it.

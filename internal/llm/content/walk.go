@@ -9,6 +9,8 @@ const (
 	maxMeasures = 128
 	// maxKeptMeasures bounds the measures whose memory is used again.
 	maxKeptMeasures = 16
+	// maxKeptDocument bounds the memory for JSON texts that is used again, in bytes: some twenty hashed messages.
+	maxKeptDocument = 4096
 	// maxSeen bounds the texts of one span that its names are compared with, and maxSearches how often a text is searched.
 	maxSeen     = 16
 	maxSearches = 64
@@ -30,6 +32,7 @@ type walk struct {
 	bare   bool // write no `<key>.length`: data points, whose attributes are their identity
 
 	measures []measure
+	document []byte    // a JSON text that is being transformed
 	seen     []string  // texts of the span at hand
 	models   [2]string // and models: a name may repeat them
 	searches int
@@ -53,8 +56,12 @@ func (w *walk) done() {
 	if cap(w.measures) > maxKeptMeasures {
 		w.measures = nil
 	}
+	if cap(w.document) > maxKeptDocument {
+		w.document = nil
+	}
+	clear(w.document[:cap(w.document)])
 	r := w.r
-	*w = walk{seen: w.seen[:0], measures: w.measures[:0]}
+	*w = walk{seen: w.seen[:0], measures: w.measures[:0], document: w.document[:0]}
 	r.walks.Put(w)
 }
 
@@ -105,8 +112,8 @@ func (w *walk) flush(m pcommon.Map) {
 	m.EnsureCapacity(m.Len() + n)
 	for i := range w.measures {
 		x := &w.measures[i]
-		if _, ok := m.Get(x.keys.length); !ok {
-			m.PutInt(x.keys.length, x.length)
+		if length, ok := m.GetOrPutEmpty(x.keys.length); !ok {
+			length.SetInt(x.length)
 		}
 		x.sum.write(m, x.keys)
 	}

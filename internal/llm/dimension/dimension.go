@@ -215,7 +215,8 @@ func (r *Resolver) Label(now time.Time, i int, value string, found bool) (label 
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if _, known := d.seen[v]; !known && len(d.seen) >= d.Max {
+	_, known := d.seen[v]
+	if !known && len(d.seen) >= d.Max {
 		for old, last := range d.seen {
 			if now.Sub(last) > expiry {
 				delete(d.seen, old)
@@ -224,6 +225,9 @@ func (r *Resolver) Label(now time.Time, i int, value string, found bool) (label 
 		if len(d.seen) >= d.Max {
 			return Overflow, true
 		}
+	}
+	if !known {
+		v = strings.Clone(v) // what is remembered does not keep the span's other texts
 	}
 	d.seen[v] = now
 	return v, false

@@ -3,7 +3,6 @@
 package jsontext
 
 import (
-	"math/bits"
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -22,56 +21,49 @@ func Space(s string, i int) int {
 // String is the index behind the string whose opening quote is s[i], and whether there are escapes in it; ok is false when it is not
 // valid or does not end. Bytes that are not UTF-8 are valid, as they are to encoding/json.
 func String(s string, i int) (end int, escaped, ok bool) {
-	for i++; ; i++ {
-		if i = special(s, i); i >= len(s) {
+	for i++; ; {
+		n := strings.IndexByte(s[i:], '"')
+		if n < 0 || hasControl(s[i:i+n]) {
 			return 0, false, false
 		}
-		switch s[i] {
-		case '"':
-			return i + 1, escaped, true
-		case '\\':
-			escaped = true
-			if i++; i >= len(s) {
-				return 0, false, false
+		quote := i + n
+		for i <= quote {
+			if n = strings.IndexByte(s[i:quote], '\\'); n < 0 {
+				return quote + 1, escaped, true
 			}
-			switch s[i] {
+			escaped = true
+			i += n + 2
+			switch s[i-1] {
 			case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
 			case 'u':
-				if _, ok := hex4(s[i+1:]); !ok {
+				if _, ok := hex4(s[i:]); !ok {
 					return 0, false, false
 				}
 				i += 4
 			default:
 				return 0, false, false
 			}
-		default: // a control character
-			return 0, false, false
 		}
 	}
 }
 
-// special is the index of the first quote, backslash or control character at or after i, or len(s). It looks at eight bytes at a time:
-// it is where most of the time on a text goes.
-func special(s string, i int) int {
-	const (
-		ones        = octets.Ones
-		spaces      = ' ' * ones
-		quotes      = '"' * ones
-		backslashes = '\\' * ones
-	)
-	for ; i+8 <= len(s); i += 8 {
-		w := octets.Word(s[i:])
-		q, b := w^quotes, w^backslashes
-		// (x - ones) &^ x has its bit 7 set in bytes that are 0, and w - spaces in those below a space. A borrow sets some wrongly, but
-		// only above one that is set rightly, so that the lowest is right.
-		if m := ((q-ones)&^q | (b-ones)&^b | (w-spaces)&^w) & octets.High; m != 0 {
-			return i + bits.TrailingZeros64(m)/8
+// hasControl tells whether there is a byte below a space. It looks at eight bytes at a time, since it looks at all of a text.
+func hasControl(s string) bool {
+	const spaces = ' ' * octets.Ones
+	// (x - spaces) &^ x has its bit 7 set in bytes below a space. A borrow sets some wrongly, but only above one that is set rightly.
+	low := func(x uint64) uint64 { return (x - spaces) &^ x }
+	for len(s) >= 32 {
+		if (low(octets.Word(s))|low(octets.Word(s[8:]))|low(octets.Word(s[16:]))|low(octets.Word(s[24:])))&octets.High != 0 {
+			return true
+		}
+		s = s[32:]
+	}
+	for i := range len(s) {
+		if s[i] < ' ' {
+			return true
 		}
 	}
-	for i < len(s) && s[i] >= ' ' && s[i] != '"' && s[i] != '\\' {
-		i++
-	}
-	return i
+	return false
 }
 
 // maxDepth is the nesting that encoding/json takes for valid.

@@ -49,11 +49,11 @@ func repetitive(text string, ascii bool) bool {
 	}
 	count := len(g.units) - n + 1
 	from := count - max(count/3, minTail)
-	all, tail := g.repeated(n, from)
-	if float64(all) >= repeatedAll*float64(count) {
-		return true
+	tooMany := func(all, tail int) bool {
+		return float64(all) >= repeatedAll*float64(count) || from > 0 && float64(tail) >= repeatedTail*float64(count-from)
 	}
-	return from > 0 && float64(tail) >= repeatedTail*float64(count-from)
+	hashes := g.hashes(n)
+	return tooMany(g.mayRepeat(hashes, from)) && tooMany(g.repeated(hashes, from))
 }
 
 // mayRun is false for a text of one byte a character that has no run of maxRun: such a run covers one of the blocks that half of it is as
@@ -154,7 +154,7 @@ func (g *grams) word(text string, from, to int) {
 	}
 	h := uint64(hashSeed)
 	for ; to-from > 8; from += 8 {
-		h = mix(h ^ octets.Word(text[from:]))
+		h = stir(h ^ octets.Word(text[from:]))
 	}
 	var last uint64
 	if from+8 <= len(text) { // what follows the word is cut off
@@ -164,7 +164,7 @@ func (g *grams) word(text string, from, to int) {
 			last = last>>8 | uint64(text[i])<<56
 		}
 	}
-	g.units = append(g.units, mix(h^last))
+	g.units = append(g.units, stir(h^last))
 }
 
 // unspaced tells the scripts that are written without spaces between words, with their punctuation.
@@ -184,6 +184,12 @@ func unspaced(r rune) bool {
 	return false
 }
 
+// stir is mix with one multiplication, enough for what is mixed again.
+func stir(h uint64) uint64 {
+	high, low := bits.Mul64(h, 0xff51afd7ed558ccd)
+	return high ^ low
+}
+
 func mix(h uint64) uint64 {
 	h ^= h >> 33
 	h *= 0xff51afd7ed558ccd
@@ -192,30 +198,57 @@ func mix(h uint64) uint64 {
 	return h ^ h>>33
 }
 
-// repeated counts the n-grams that have been there before: all of them, and those from a place on.
-func (g *grams) repeated(n, from int) (all, tail int) {
-	count := len(g.units) - n + 1
-	size := 64
-	for size < 2*count {
-		size *= 2
-	}
-	if cap(g.table) < size {
-		g.table = make([]uint64, size)
-	}
-	table := g.table[:size]
-	clear(table)
-	// The hash of an n-gram is its units, each turned by its place; the next one's is had by turning all and changing two. 7 has no
-	// divisor in common with 64, so that no two of the places are turned alike.
+// hashes turns the units into the hashes of the n-grams that begin at them. That of an n-gram is its units, each turned by its place; the
+// next one's is had by turning all and changing two. 7 has no divisor in common with 64, so that no two of the places are turned alike.
+func (g *grams) hashes(n int) []uint64 {
 	const turn = 7
 	var sum uint64
 	for _, u := range g.units[:n-1] {
 		sum = bits.RotateLeft64(sum, turn) ^ u
 	}
+	hashes := g.units[:len(g.units)-n+1]
 	var gone uint64
-	for i := range count {
+	for i, u := range hashes {
 		sum = bits.RotateLeft64(sum, turn) ^ g.units[i+n-1] ^ bits.RotateLeft64(gone, turn*n)
-		gone = g.units[i]
-		h := mix(sum) | 1 // 0 is an empty place
+		gone = u
+		hashes[i] = mix(sum) | 1 // 0 is an empty place
+	}
+	return hashes
+}
+
+// zeroed is the table with room for so many words.
+func (g *grams) zeroed(words int) []uint64 {
+	if cap(g.table) < words {
+		g.table = make([]uint64, words)
+	}
+	table := g.table[:words]
+	clear(table)
+	return table
+}
+
+// mayRepeat is at least what repeated counts. It marks a bit for each hash, in a sixteenth of the memory, which is enough for most texts:
+// what finds its bit unmarked has not been there before.
+func (g *grams) mayRepeat(hashes []uint64, from int) (all, tail int) {
+	marks := g.zeroed(1 << bits.Len(uint(len(hashes)/4)))
+	for i, h := range hashes {
+		mark := &marks[h>>8&uint64(len(marks)-1)]
+		if bit := uint64(1) << (h >> 58); *mark&bit == 0 {
+			*mark |= bit
+			continue
+		}
+		all++
+		if i >= from {
+			tail++
+		}
+	}
+	return all, tail
+}
+
+// repeated counts the n-grams that have been there before: all of them, and those from a place on.
+func (g *grams) repeated(hashes []uint64, from int) (all, tail int) {
+	size := 1 << bits.Len(uint(2*len(hashes)))
+	table := g.zeroed(size)
+	for i, h := range hashes {
 		at := h & uint64(size-1)
 		for table[at] != 0 && table[at] != h {
 			at = (at + 1) & uint64(size-1)

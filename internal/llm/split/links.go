@@ -1,6 +1,7 @@
 package split
 
 import (
+	"strings"
 	"sync"
 	"time"
 
@@ -59,7 +60,7 @@ func (l *Links) meet(now time.Time, id string, r *request.Request) (party, bool)
 	m, ok := l.seen.Get(id)
 	if !ok || now.Sub(m.at) > meetingWindow {
 		m = &meeting{at: now}
-		l.seen.Add(id, m)
+		l.seen.Add(strings.Clone(id), m) // what is remembered does not keep the span's other texts
 	}
 	mine, other := &m.outer, &m.engine
 	if r.Layer == request.LayerEngine {
@@ -67,7 +68,7 @@ func (l *Links) meet(now time.Time, id string, r *request.Request) (party, bool)
 	}
 	switch {
 	case !mine.set:
-		*mine = party{trace: r.TraceID, span: r.SpanID, layer: r.Layer, model: r.Model, set: true}
+		*mine = party{trace: r.TraceID, span: r.SpanID, layer: r.Layer, model: strings.Clone(r.Model), set: true}
 	case mine.trace != r.TraceID:
 		mine.many = true
 	}
