@@ -126,7 +126,8 @@ func (j *Joiner) Held() int { return j.held }
 // Remembered is the number of spans that are remembered, waiting or not.
 func (j *Joiner) Remembered() int { return j.remembered }
 
-// maxReused is up to how many elements memory is kept for the next call.
+// maxReused is up to how many elements memory is kept for the next call. What is settled without a batch comes in parts of as many: at once
+// it would be tens of megabytes of requests, and for those who take them as much again.
 const maxReused = 1024
 
 // Reuse gives back the memory of a result that is used up.
@@ -252,8 +253,8 @@ func (j *Joiner) attempted(g *group) bool {
 	return was
 }
 
-// Expire settles what has waited long enough at now, and forgets what is older.
-func (j *Joiner) Expire(at time.Time) Result {
+// Expire settles what has waited long enough at now, and forgets what is older. It gives what it settled to take, in parts.
+func (j *Joiner) Expire(at time.Time, take func(Result)) {
 	res := j.result()
 	now := j.tell(at)
 	j.seen.rotate(at)
@@ -267,20 +268,30 @@ func (j *Joiner) Expire(at time.Time) Result {
 			j.settleBeams(now, t, false, &res)
 		}
 		t = j.slab.at(next)
+		j.part(&res, take)
 	}
-	return j.noted(res)
+	take(j.noted(res))
 }
 
-// Drain settles everything and forgets it.
-func (j *Joiner) Drain() Result {
+// Drain settles everything and forgets it. It gives what it settled to take, in parts.
+func (j *Joiner) Drain(take func(Result)) {
 	res := j.result()
 	for _, t := range j.traces {
 		j.mark(j.slab.at(t))
 	}
 	for j.order.front != 0 {
 		j.drop(j.slab.at(j.order.front), &res)
+		j.part(&res, take)
 	}
-	return j.noted(res)
+	take(j.noted(res))
+}
+
+// part gives a result away when another trace may not have room in it.
+func (j *Joiner) part(res *Result, take func(Result)) {
+	if len(res.Requests) >= maxReused/2 {
+		take(j.noted(*res))
+		*res = j.result()
+	}
 }
 
 // tell sets the time of a call, and returns it as it is remembered.
