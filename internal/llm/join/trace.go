@@ -66,6 +66,9 @@ func (j *Joiner) addNode(t *trace, n node) {
 		return
 	}
 	m := j.more(t)
+	if m.nodes == nil {
+		m.nodes = make([]node, 0, 2*fewSpans)
+	}
 	m.nodes = append(m.nodes, n)
 	switch {
 	case m.at != nil:
@@ -238,16 +241,7 @@ func (j *Joiner) addOuter(t *trace, o *outer) {
 	}
 	t.lastOuter = o.self
 	t.outers++
-	if t.outers <= fewLayers {
-		return
-	}
-	m := j.more(t)
-	if m.byID != nil {
-		m.byID[o.ident] = append(m.byID[o.ident], o.self)
-		return
-	}
-	m.byID = make(map[ref][]ref, 2*fewLayers)
-	for o := range j.outersOf(t) {
+	if m := j.rares.at(t.rare); m != nil && m.byID != nil {
 		m.byID[o.ident] = append(m.byID[o.ident], o.self)
 	}
 }
@@ -263,17 +257,25 @@ func (j *Joiner) outersOf(t *trace) iter.Seq[*outer] {
 	}
 }
 
-// withID calls f for the layers of a trace that have an id.
+// withID calls f for the layers of a trace that have an id. The map of a trace with many is made at the first question, which only an
+// engine's call asks: an agent's trace can have dozens of layers and no engine.
 func (j *Joiner) withID(t *trace, ident ref, f func(*outer)) {
-	if m := j.rares.at(t.rare); m != nil && m.byID != nil {
-		for _, o := range m.byID[ident] {
-			f(j.outers.at(o))
+	if t.outers <= fewLayers {
+		for o := range j.outersOf(t) {
+			if o.ident == ident {
+				f(o)
+			}
 		}
 		return
 	}
-	for o := range j.outersOf(t) {
-		if o.ident == ident {
-			f(o)
+	m := j.more(t)
+	if m.byID == nil {
+		m.byID = make(map[ref][]ref, 2*fewLayers)
+		for o := range j.outersOf(t) {
+			m.byID[o.ident] = append(m.byID[o.ident], o.self)
 		}
+	}
+	for _, o := range m.byID[ident] {
+		f(j.outers.at(o))
 	}
 }
