@@ -24,6 +24,9 @@ import (
 	"github.com/otelcol-llm/otelcol-llm/internal/llm/sampling"
 )
 
+// portion is how many records are offered at a time, but for those of a batch, and up to how many requests memory is used again.
+const portion = 1024
+
 // maxWaiting bounds the records that a consumer has refused and that wait to be offered again.
 const maxWaiting = 10_000
 
@@ -48,6 +51,7 @@ type recordsConnector struct {
 	outbox  []entry
 	waiting int // requests in the outbox
 	failing bool
+	spare   []join.Logical // memory of requests whose records were accepted
 }
 
 // entry is the requests that were settled at one time. They are written when they are offered, and again when they are offered again: a
@@ -120,16 +124,19 @@ func (c *recordsConnector) ConsumeTraces(ctx context.Context, td ptrace.Traces) 
 
 // take puts settled requests into the outbox.
 func (c *recordsConnector) take(now time.Time, s *settled) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	requests := c.wanted(s.Requests)
 	if len(requests) == 0 {
 		return
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	if c.failing {
 		if room := max(0, maxWaiting-c.waiting); len(requests) > room {
 			c.drop(context.Background(), len(requests)-room, "outbox_full")
-			requests = requests[:room:room]
+			requests = requests[:room]
+		}
+		if len(requests) == 0 {
+			return
 		}
 	}
 	c.outbox = append(c.outbox, entry{now, requests})
@@ -144,10 +151,14 @@ func (c *recordsConnector) wanted(all []join.Logical) []join.Logical {
 			n++
 		}
 	}
-	if n == len(all) {
-		return slices.Clone(all)
+	if n == 0 {
+		return nil
 	}
-	some := make([]join.Logical, 0, n)
+	some := slices.Grow(c.spare, n)
+	c.spare = nil
+	if n == len(all) {
+		return append(some, all...)
+	}
 	for i := range all {
 		if c.wants(&all[i].Request) {
 			some = append(some, all[i])
@@ -163,16 +174,41 @@ func (c *recordsConnector) wants(r *request.Request) bool {
 	return c.anyBase && c.baseline.ShouldSample(sampling.ReadState(r.TraceID, r.TraceState).Randomness)
 }
 
-// offer gives the consumer the records of what is in the outbox.
+// offer gives the consumer the records of what is in the outbox, in portions. It ends when one is refused, but for good.
 func (c *recordsConnector) offer(ctx context.Context) error {
 	c.offering.Lock()
 	defer c.offering.Unlock()
 	c.mu.Lock()
-	box, n := c.outbox, c.waiting
+	left := c.waiting // what comes meanwhile is offered by those who bring it
 	c.mu.Unlock()
-	if n == 0 {
-		return nil
+	var refused error
+	for left > 0 {
+		n, err := c.offerPortion(ctx)
+		left -= n
+		if err != nil {
+			refused = err
+		}
+		if n == 0 || err != nil && !consumererror.IsPermanent(err) {
+			break
+		}
 	}
+	return refused
+}
+
+// offerPortion offers the first records of the outbox, and says how many.
+func (c *recordsConnector) offerPortion(ctx context.Context) (n int, err error) {
+	c.mu.Lock()
+	box := c.outbox
+	c.mu.Unlock()
+	entries := 0
+	for entries < len(box) && n < portion {
+		n += len(box[entries].requests)
+		entries++
+	}
+	if n == 0 {
+		return 0, nil
+	}
+	box = box[:entries]
 	out := plog.NewLogs()
 	for _, e := range box {
 		w := record.NewWriter(out, e.now)
@@ -180,21 +216,21 @@ func (c *recordsConnector) offer(ctx context.Context) error {
 			w.Write(&e.requests[i])
 		}
 	}
-	err := c.next.ConsumeLogs(ctx, out)
+	err = c.next.ConsumeLogs(ctx, out)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	refused := "request records were refused; they are offered again"
 	switch {
 	case err == nil:
-		c.empty(len(box), n)
+		c.empty(entries, n)
 		c.telemetry.ConnectorLlmspanRecords.Add(ctx, int64(n))
 		if c.failing {
 			c.failing = false
 			c.logger.Info("request records are accepted again")
 		}
-		return nil
+		return n, nil
 	case consumererror.IsPermanent(err):
-		c.empty(len(box), n)
+		c.empty(entries, n)
 		c.drop(ctx, n, "refused")
 		refused = "request records were refused for good and are dropped"
 	}
@@ -202,11 +238,15 @@ func (c *recordsConnector) offer(ctx context.Context) error {
 		c.failing = true
 		c.logger.Warn(refused, zap.Int("records", n), zap.Error(err))
 	}
-	return err
+	return n, err
 }
 
 // empty removes what was on offer from the outbox; behind it is what came meanwhile.
 func (c *recordsConnector) empty(entries, requests int) {
+	if last := c.outbox[entries-1].requests; cap(last) <= portion {
+		clear(last)
+		c.spare = last[:0]
+	}
 	c.outbox = slices.Delete(c.outbox, 0, entries)
 	c.waiting -= requests
 }

@@ -9,9 +9,11 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata/metricdatatest"
 
@@ -151,6 +153,49 @@ func TestTheOutboxIsBounded(t *testing.T) {
 	g.refuse(nil)
 	require.NoError(t, h.Shutdown(context.Background()))
 	assert.Equal(t, maxWaiting, g.records.LogRecordCount())
+}
+
+// However many requests settle at once, what the consumer is given is of a bounded size; one part that it never takes does not hold up
+// the others.
+func TestRecordsAreOfferedInPortions(t *testing.T) {
+	const n = 5 * portion
+	for name, tt := range map[string]struct {
+		first         error
+		sent, dropped int64
+	}{
+		"taken":             {nil, n, 0},
+		"one part for good": {consumererror.NewPermanent(errFull), n - portion, portion},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var sizes []int64
+			sent := map[pcommon.SpanID]int{}
+			next, err := consumer.NewLogs(func(_ context.Context, ld plog.Logs) error {
+				if sizes = append(sizes, int64(ld.LogRecordCount())); len(sizes) == 1 && tt.first != nil {
+					return tt.first
+				}
+				for _, rl := range ld.ResourceLogs().All() {
+					for _, lr := range rl.ScopeLogs().At(0).LogRecords().All() {
+						sent[lr.SpanID()]++
+					}
+				}
+				return nil
+			})
+			require.NoError(t, err)
+			h := newRecords(t, defaults(), next)
+			for i := range uint32(n) {
+				require.NoError(t, h.ConsumeTraces(t.Context(), clientSpan("app", i)))
+			}
+			require.Empty(t, sizes, "they wait for their engines")
+			require.NoError(t, h.Shutdown(context.Background()))
+			for _, s := range sizes {
+				assert.LessOrEqual(t, s, int64(portion))
+			}
+			different := len(sent)
+			assert.EqualValues(t, tt.sent, different)
+			assert.Equal(t, tt.sent, h.value(t, "records"))
+			assert.Equal(t, tt.dropped, h.value(t, "records_dropped"))
+		})
+	}
 }
 
 func TestNoRecordsWhenNoneAreAskedFor(t *testing.T) {

@@ -101,14 +101,15 @@ func (t *tracker) expire(ctx context.Context) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := t.now()
-	t.report(ctx, now, &settled{Result: t.joiner.Expire(now)})
+	t.joiner.Expire(now, func(res join.Result) { t.report(ctx, now, &settled{Result: res}) })
 }
 
 // drain settles everything.
 func (t *tracker) drain(ctx context.Context) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.report(ctx, t.now(), &settled{Result: t.joiner.Drain()})
+	now := t.now()
+	t.joiner.Drain(func(res join.Result) { t.report(ctx, now, &settled{Result: res}) })
 }
 
 func (t *tracker) report(ctx context.Context, now time.Time, res *settled) {

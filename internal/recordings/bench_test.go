@@ -68,7 +68,7 @@ func BenchmarkCoreBesidePassThrough(b *testing.B) {
 				j := join.New(join.Config{Window: time.Second, MaxSpans: 1 << 20})
 				batch, _ := readSpans(td)
 				w := record.NewWriter(plog.NewLogs(), time.Time{})
-				for _, res := range []join.Result{j.Add(time.Time{}, batch, false), j.Drain()} {
+				take := func(res join.Result) {
 					for _, r := range res.Engines {
 						m.Engine(r)
 					}
@@ -77,6 +77,8 @@ func BenchmarkCoreBesidePassThrough(b *testing.B) {
 						w.Write(&res.Requests[i])
 					}
 				}
+				take(j.Add(time.Time{}, batch, false))
+				j.Drain(take)
 			})
 		})
 	}

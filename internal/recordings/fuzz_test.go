@@ -97,8 +97,8 @@ func FuzzRead(f *testing.F) {
 		take(j.Add(now, batch, whole))
 		requests += n
 		take(j.Add(now, batch, whole))
-		take(j.Expire(now.Add(time.Second)))
-		take(j.Drain())
+		j.Expire(now.Add(time.Second), take)
+		j.Drain(take)
 		if j.Held() != 0 || j.Remembered() != 0 {
 			t.Fatalf("%d held and %d remembered after the end", j.Held(), j.Remembered())
 		}

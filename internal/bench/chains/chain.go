@@ -57,19 +57,53 @@ func (e *encoder) ConsumeMetrics(_ context.Context, md pmetric.Metrics) error {
 	return err
 }
 
-// fan gives the same data to several consumers none of which changes it, as the service does.
-type fan []consumer.Traces
+// fan gives data to several consumers as the service's fan-out does: one that changes data gets a copy, unless it is the only one. A
+// connector counts as changing data when what comes after it does, as batch does (and an exporter's sending_queue::batch): this copy of
+// every span is part of what a connector costs beside others, in ours and in the stock chain.
+type fan struct{ mutable, readonly []consumer.Traces }
 
-func (fan) Capabilities() consumer.Capabilities { return consumer.Capabilities{} }
+func fanOut(to ...consumer.Traces) fan {
+	var f fan
+	for _, c := range to {
+		if c.Capabilities().MutatesData {
+			f.mutable = append(f.mutable, c)
+		} else {
+			f.readonly = append(f.readonly, c)
+		}
+	}
+	return f
+}
+
+func (f fan) Capabilities() consumer.Capabilities {
+	return consumer.Capabilities{MutatesData: len(f.mutable) > 0 && len(f.readonly) == 0}
+}
 
 func (f fan) ConsumeTraces(ctx context.Context, td ptrace.Traces) error {
-	for _, c := range f {
+	for i, c := range f.mutable {
+		own := td
+		if i < len(f.mutable)-1 || len(f.readonly) > 0 {
+			own = ptrace.NewTraces()
+			td.CopyTo(own)
+		}
+		if err := c.ConsumeTraces(ctx, own); err != nil {
+			return err
+		}
+	}
+	if len(f.readonly) > 1 {
+		td.MarkReadOnly()
+	}
+	for _, c := range f.readonly {
 		if err := c.ConsumeTraces(ctx, td); err != nil {
 			return err
 		}
 	}
 	return nil
 }
+
+// changing is a consumer before one that changes data, to which it passes on what it is given.
+type changing struct{ consumer.Traces }
+
+func (changing) Capabilities() consumer.Capabilities { return consumer.Capabilities{MutatesData: true} }
 
 // chain is a pipeline of real components, made by their factories.
 type chain struct {
@@ -110,15 +144,16 @@ func (c *chain) processor(f processor.Factory, m object, next consumer.Traces) (
 }
 
 // connectors makes and starts the instances of a connector for some of its outputs, of one configuration, as the service does.
-func (c *chain) connectors(f connector.Factory, m object, outputs ...pipeline.Signal) (fan, error) {
+func (c *chain) connectors(f connector.Factory, m object, outputs ...pipeline.Signal) ([]consumer.Traces, error) {
 	cfg, err := configured(f.CreateDefaultConfig(), m)
 	if err != nil {
 		return nil, err
 	}
 	set := connector.Settings{ID: component.NewID(f.Type()), TelemetrySettings: componenttest.NewNopTelemetrySettings()}
-	var out fan
+	var out []consumer.Traces
 	for _, o := range outputs {
 		var x connector.Traces
+		changes := false
 		switch o {
 		case pipeline.SignalMetrics:
 			x, err = f.CreateTracesToMetrics(context.Background(), set, cfg, c.end)
@@ -130,11 +165,16 @@ func (c *chain) connectors(f connector.Factory, m object, outputs ...pipeline.Si
 				return nil, err
 			}
 			x, err = f.CreateTracesToTraces(context.Background(), set, cfg, batched)
+			changes = batched.Capabilities().MutatesData
 		}
 		if err := c.start(x, err); err != nil {
 			return nil, err
 		}
-		out = append(out, x)
+		if changes {
+			out = append(out, changing{x})
+		} else {
+			out = append(out, x)
+		}
 	}
 	return out, nil
 }
@@ -242,9 +282,9 @@ func (c *chain) stock(hash bool) error {
 	}
 	var private consumer.Traces
 	if hash {
-		private, err = c.processor(attributesprocessor.NewFactory(), stockHash, append(metrics, tail))
+		private, err = c.processor(attributesprocessor.NewFactory(), stockHash, fanOut(append(metrics, changing{tail})...))
 	} else {
-		private, err = c.processor(redactionprocessor.NewFactory(), stockRedact, append(metrics, tail))
+		private, err = c.processor(redactionprocessor.NewFactory(), stockRedact, fanOut(append(metrics, changing{tail})...))
 	}
 	if err != nil {
 		return err
@@ -258,7 +298,7 @@ func (c *chain) ours(m object) error {
 	if err != nil {
 		return err
 	}
-	c.head, err = c.processor(llmspanprocessor.NewFactory(), m, outputs)
+	c.head, err = c.processor(llmspanprocessor.NewFactory(), m, fanOut(outputs...))
 	return err
 }
 
@@ -268,6 +308,6 @@ func (c *chain) measured(outputs ...pipeline.Signal) error {
 	if err != nil {
 		return err
 	}
-	c.head, err = c.processor(llmspanprocessor.NewFactory(), llmspan("strip", false, ""), to)
+	c.head, err = c.processor(llmspanprocessor.NewFactory(), llmspan("strip", false, ""), fanOut(to...))
 	return err
 }

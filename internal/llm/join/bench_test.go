@@ -64,7 +64,7 @@ func BenchmarkAdd(b *testing.B) {
 				now = now.Add(100 * time.Millisecond)
 				j.Add(now, batch, false)
 				if n%1000 == 0 {
-					j.Expire(now)
+					j.Expire(now, j.Reuse)
 				}
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/300, "ns/span")

@@ -97,7 +97,9 @@ func TestARequestIsChargedOnce(t *testing.T) {
 			for _, b := range c.batches {
 				all = append(all, j.Add(now, b, false))
 			}
-			all = append(all, j.Expire(now.Add(time.Hour)), j.Drain())
+			take := func(res Result) { all = append(all, res) }
+			j.Expire(now.Add(time.Hour), take)
+			j.Drain(take)
 			assert.Equal(t, c.want, charges(t, all...))
 		})
 	}
@@ -119,13 +121,14 @@ func TestQualityThatComesLateIsNoted(t *testing.T) {
 	j.Add(now, []Span{priced(t, request.LayerEngine, 3, 2, func(r *request.Request) { r.Quality = request.IssueTruncated })}, false)
 	bad := func(r *request.Request) { r.Quality = request.IssueTruncated | request.IssueRepetition }
 	res := j.Add(now, []Span{priced(t, request.LayerGateway, 2, 1, bad), priced(t, request.LayerClient, 1, 0, bad)}, false)
-	late := j.Expire(now.Add(1500 * time.Millisecond))
-	rest := j.Drain()
 	var notes []Logical
-	for _, r := range []Result{res, late, rest} {
+	take := func(r Result) {
 		assert.Empty(t, r.Requests)
 		notes = append(notes, r.Notes...)
 	}
+	take(res)
+	j.Expire(now.Add(1500*time.Millisecond), take)
+	j.Drain(take)
 	require.Len(t, notes, 1)
 	assert.Equal(t, request.IssueRepetition, notes[0].Quality, "truncated was counted with the engine's span")
 }

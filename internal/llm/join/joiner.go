@@ -61,9 +61,9 @@ type Result struct {
 
 // Joiner joins spans to requests. It is not safe for concurrent use.
 type Joiner struct {
-	cfg    Config
-	nodes  map[key]node
-	traces map[pcommon.TraceID]ref
+	cfg        Config
+	traces     map[pcommon.TraceID]ref
+	remembered int // spans
 	// slab has the traces, outers and groups their layers and calls, idents what is known under ids.
 	slab   slab[trace]
 	outers slab[outer]
@@ -97,6 +97,7 @@ type Joiner struct {
 	dirty    []*group
 	touched  []*trace
 	members  component
+	reported []pcommon.SpanID
 }
 
 // maxServices bounds Joiner.joined.
@@ -110,20 +111,11 @@ type key struct {
 	span  pcommon.SpanID
 }
 
-// node is what is remembered of a span.
-type node struct {
-	parent pcommon.SpanID
-	outer  ref  // a client's or gateway's request span
-	call   bool // a layer that stands around one call, request span or plain
-	// answered: an engine's call below it was counted for it.
-	answered bool
-}
-
 // New returns an empty joiner.
 func New(cfg Config) *Joiner {
 	joined, _ := simplelru.NewLRU[string, time.Time](maxServices, nil) // the only error is a size below one
 	return &Joiner{
-		cfg: cfg, nodes: map[key]node{}, traces: map[pcommon.TraceID]ref{}, byID: map[idHash]ref{},
+		cfg: cfg, traces: map[pcommon.TraceID]ref{}, byID: map[idHash]ref{},
 		roots: map[rootKey]ref{}, joined: joined, seen: newSeen(cfg.Remember, 4*cfg.MaxSpans),
 	}
 }
@@ -132,9 +124,10 @@ func New(cfg Config) *Joiner {
 func (j *Joiner) Held() int { return j.held }
 
 // Remembered is the number of spans that are remembered, waiting or not.
-func (j *Joiner) Remembered() int { return len(j.nodes) }
+func (j *Joiner) Remembered() int { return j.remembered }
 
-// maxReused is up to how many elements memory is kept for the next call.
+// maxReused is up to how many elements memory is kept for the next call. What is settled without a batch comes in parts of as many: at once
+// it would be tens of megabytes of requests, and for those who take them as much again.
 const maxReused = 1024
 
 // Reuse gives back the memory of a result that is used up.
@@ -163,28 +156,36 @@ func (j *Joiner) Add(at time.Time, batch []Span, whole bool) Result {
 	j.batch++
 	now := j.tell(at)
 	dirty, touched := j.dirty[:0], j.touched[:0]
+	var t *trace
+	seen := false // something of the trace, before it was forgotten
 	for i := range batch {
 		s := &batch[i]
 		k := key{s.TraceID, s.SpanID}
 		reports := s.Request != nil && !s.Request.LayerOnly
-		if _, dup := j.nodes[k]; dup || reports && j.seen.has(k) {
+		if i == 0 || s.TraceID != batch[i-1].TraceID {
+			t = j.slab.at(j.traces[s.TraceID])
+			seen = j.seen.any(s.TraceID)
+		}
+		if t != nil && j.node(t, s.SpanID) != nil || reports && seen && j.seen.has(k) {
 			if reports {
 				res.Duplicates++
 			}
-			if t := j.slab.at(j.traces[s.TraceID]); t != nil {
+			if t != nil {
 				t.touched = now // its sender is at it still
 				j.moveToBack(t)
 			}
 			continue
 		}
-		t := j.touch(now, s.TraceID, &touched)
-		n := node{parent: s.ParentID, call: s.Request != nil && s.Request.Layer != request.LayerEngine}
-		j.addSpan(t, mark{s.SpanID, reports})
+		if t == nil {
+			t = j.begin(s.TraceID)
+		}
+		j.touch(now, t, &touched)
+		n := node{id: s.SpanID, parent: s.ParentID, reports: reports, call: s.Request != nil && s.Request.Layer != request.LayerEngine}
 		r := s.Request
 		if reports && r.Layer != request.LayerEngine {
 			n.outer = j.hold(now, t, k, s.ParentID, r)
 		}
-		j.nodes[k] = n
+		j.addNode(t, n)
 		if !reports || r.Layer != request.LayerEngine {
 			continue
 		}
@@ -221,7 +222,7 @@ func (j *Joiner) Add(at time.Time, batch []Span, whole bool) Result {
 	clear(dirty)
 	clear(touched)
 	j.dirty, j.touched = dirty, touched
-	for len(j.nodes) > j.cfg.MaxSpans && j.order.front != 0 {
+	for j.remembered > j.cfg.MaxSpans && j.order.front != 0 {
 		t := j.slab.at(j.order.front)
 		res.Early += t.waiting
 		j.drop(t, &res)
@@ -238,30 +239,22 @@ func (j *Joiner) noted(res Result) Result {
 // attempted tells whether another call of an engine was counted for the call that stands around this one: a gateway that retried, or fell
 // back. The outermost layer around a call decides. Only a whole trace shows it.
 func (j *Joiner) attempted(g *group) bool {
-	var top key
-	k := key{j.slab.at(g.trace).id, g.parent}
-	for start, hops := k, 0; hops < maxDepth && (hops == 0 || k != start); hops++ {
-		n, ok := j.nodes[k]
-		if !ok {
-			break
-		}
+	var top *node
+	j.up(j.slab.at(g.trace), g.parent, func(n *node) {
 		if n.call {
-			top = k
+			top = n
 		}
-		k.span = n.parent
-	}
-	n, ok := j.nodes[top]
-	if !ok {
+	})
+	if top == nil {
 		return false
 	}
-	was := n.answered
-	n.answered = true
-	j.nodes[top] = n
+	was := top.answered
+	top.answered = true
 	return was
 }
 
-// Expire settles what has waited long enough at now, and forgets what is older.
-func (j *Joiner) Expire(at time.Time) Result {
+// Expire settles what has waited long enough at now, and forgets what is older. It gives what it settled to take, in parts.
+func (j *Joiner) Expire(at time.Time, take func(Result)) {
 	res := j.result()
 	now := j.tell(at)
 	j.seen.rotate(at)
@@ -275,20 +268,30 @@ func (j *Joiner) Expire(at time.Time) Result {
 			j.settleBeams(now, t, false, &res)
 		}
 		t = j.slab.at(next)
+		j.part(&res, take)
 	}
-	return j.noted(res)
+	take(j.noted(res))
 }
 
-// Drain settles everything and forgets it.
-func (j *Joiner) Drain() Result {
+// Drain settles everything and forgets it. It gives what it settled to take, in parts.
+func (j *Joiner) Drain(take func(Result)) {
 	res := j.result()
 	for _, t := range j.traces {
 		j.mark(j.slab.at(t))
 	}
 	for j.order.front != 0 {
 		j.drop(j.slab.at(j.order.front), &res)
+		j.part(&res, take)
 	}
-	return j.noted(res)
+	take(j.noted(res))
+}
+
+// part gives a result away when another trace may not have room in it.
+func (j *Joiner) part(res *Result, take func(Result)) {
+	if len(res.Requests) >= maxReused/2 {
+		take(j.noted(*res))
+		*res = j.result()
+	}
 }
 
 // tell sets the time of a call, and returns it as it is remembered.
@@ -300,20 +303,20 @@ func (j *Joiner) tell(now time.Time) time.Duration {
 	return now.Sub(j.began)
 }
 
-func (j *Joiner) touch(now time.Duration, id pcommon.TraceID, touched *[]*trace) *trace {
-	t := j.slab.at(j.traces[id])
-	if t == nil {
-		var self ref
-		self, t = j.slab.add()
-		t.self, t.id = self, id
-		j.traces[id] = self
-		j.pushBack(t)
-	}
+// begin makes a trace.
+func (j *Joiner) begin(id pcommon.TraceID) *trace {
+	self, t := j.slab.add()
+	t.self, t.id = self, id
+	j.traces[id] = self
+	j.pushBack(t)
+	return t
+}
+
+func (j *Joiner) touch(now time.Duration, t *trace, touched *[]*trace) {
 	if t.batch != j.batch {
 		t.batch = j.batch
 		*touched = append(*touched, t)
 		j.moveToBack(t)
 	}
 	t.touched = now
-	return t
 }

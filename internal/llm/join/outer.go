@@ -12,6 +12,7 @@ import (
 type outer struct {
 	key
 	self    ref
+	home    ref // its trace
 	next    ref // of its trace
 	beside  ref // the next of the same side of ident
 	ident   ref
@@ -35,7 +36,7 @@ type outer struct {
 
 func (j *Joiner) hold(now time.Duration, t *trace, k key, parent pcommon.SpanID, r *request.Request) ref {
 	self, o := j.outers.add()
-	o.key, o.self, o.parent, o.arrived = k, self, parent, now
+	o.key, o.self, o.home, o.parent, o.arrived = k, self, t.self, parent, now
 	j.sharing.pack(r, &o.req)
 	if o.ident = j.identify(hashID(r.ResponseID)); o.ident != 0 {
 		j.idents.at(o.ident).addOuter(j, o)
@@ -46,40 +47,29 @@ func (j *Joiner) hold(now time.Duration, t *trace, k key, parent pcommon.SpanID,
 	return self
 }
 
-// maxDepth ends a walk up a trace that is no tree.
-const maxDepth = 256
-
 // above calls f for each layer above a span in its trace and on the span itself, innermost first.
-func (j *Joiner) above(k key, f func(*outer)) {
-	for start, hops := k, 0; hops < maxDepth && (hops == 0 || k != start); hops++ {
-		n, ok := j.nodes[k]
-		if !ok {
-			return
-		}
+func (j *Joiner) above(trace ref, id pcommon.SpanID, f func(*outer)) {
+	j.up(j.slab.at(trace), id, func(n *node) {
 		if n.outer != 0 {
 			f(j.outers.at(n.outer))
 		}
-		if n.parent.IsEmpty() {
-			return
-		}
-		k.span = n.parent
-	}
+	})
 }
 
 // layers calls f for each layer that is known to belong to a call of an engine: those above it, those that read its id in the same trace
 // (LiteLLM's spans stand beside the engine's), those that read it in another one, and what stands above them.
 func (j *Joiner) layers(g *group, f func(*outer)) {
 	t := j.slab.at(g.trace)
-	j.above(key{t.id, g.parent}, f)
+	j.above(g.trace, g.parent, f)
 	i := j.idents.at(g.ident)
 	if i == nil {
 		return
 	}
-	j.withID(t, g.ident, func(o *outer) { j.above(o.key, f) })
+	j.withID(t, g.ident, func(o *outer) { j.above(o.home, o.span, f) })
 	for l := range i.sides {
 		for o := j.outers.at(i.sides[l].first); o != nil; o = j.outers.at(o.beside) {
 			if o.trace != t.id && i.unique(o) {
-				j.above(o.key, f)
+				j.above(o.home, o.span, f)
 			}
 		}
 	}
@@ -115,7 +105,7 @@ func (j *Joiner) mark(t *trace) {
 	}
 	for o := range j.outersOf(t) {
 		if i := j.idents.at(o.ident); i != nil && i.groups == 1 && (i.group == 0 || j.groups.at(i.group).trace != t.self) && i.unique(o) {
-			j.above(o.key, func(o *outer) {
+			j.above(o.home, o.span, func(o *outer) {
 				if i.group != 0 {
 					j.note(j.groups.at(i.group), o)
 				}
@@ -123,7 +113,7 @@ func (j *Joiner) mark(t *trace) {
 			})
 		}
 		if o.counted {
-			j.above(o.key, func(p *outer) { p.above, p.repeats = true, p.repeats || o.added })
+			j.above(o.home, o.span, func(p *outer) { p.above, p.repeats = true, p.repeats || o.added })
 		}
 	}
 }

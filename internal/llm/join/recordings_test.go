@@ -86,7 +86,7 @@ func feed(t *testing.T, spans []join.Span, cut func(left int) int, twice bool) t
 		}
 		spans = spans[n:]
 	}
-	take(j.Drain())
+	j.Drain(take)
 	require.Zero(t, j.Held())
 	require.Zero(t, j.Remembered())
 	if twice {

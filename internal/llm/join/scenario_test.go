@@ -158,7 +158,7 @@ func (r *runner) rows(rows ...row) *runner {
 func (r *runner) after(d time.Duration) *runner {
 	r.t.Helper()
 	r.now = r.now.Add(d)
-	r.take(r.j.Expire(r.now))
+	r.j.Expire(r.now, r.take)
 	r.balance()
 	return r
 }
@@ -166,7 +166,7 @@ func (r *runner) after(d time.Duration) *runner {
 // drain settles the rest; nothing is remembered then.
 func (r *runner) drain() sums {
 	r.t.Helper()
-	r.take(r.j.Drain())
+	r.j.Drain(r.take)
 	r.balance()
 	require.Zero(r.t, r.j.Held())
 	require.Zero(r.t, r.j.Remembered())

@@ -89,7 +89,7 @@ func (j *Joiner) component(o *outer) *component {
 	clear(c.tops)
 	clear(c.members)
 	c.tops, c.members = c.tops[:0], c.members[:0]
-	j.look(j.slab.at(j.traces[o.trace]))
+	j.look(j.slab.at(o.home))
 	c.work = append(c.work[:0], j.outers.at(o.top))
 	for len(c.work) > 0 {
 		top := c.work[len(c.work)-1]
@@ -110,7 +110,7 @@ func (j *Joiner) component(o *outer) *component {
 			}
 			for x := j.outers.at(s.first); x != nil; x = j.outers.at(x.beside) {
 				if !x.settled {
-					j.look(j.slab.at(j.traces[x.trace]))
+					j.look(j.slab.at(x.home))
 					c.work = append(c.work, j.outers.at(x.top))
 				}
 			}
@@ -124,7 +124,7 @@ func (j *Joiner) component(o *outer) *component {
 // top is the outermost layer above o, or o.
 func (j *Joiner) top(o *outer) *outer {
 	top := o
-	j.above(o.key, func(p *outer) { top = p })
+	j.above(o.home, o.span, func(p *outer) { top = p })
 	return top
 }
 
@@ -156,7 +156,7 @@ func (j *Joiner) settle(c *component, res *Result) {
 		if i := j.idents.at(o.ident); i != nil && o.counted {
 			i.sides[o.req.layer].settled = true
 		}
-		j.slab.at(j.traces[o.trace]).waiting--
+		j.slab.at(o.home).waiting--
 		j.held--
 		if open {
 			res.Unresolved++
@@ -270,7 +270,7 @@ func (j *Joiner) covered(outers []*outer) map[*outer]bool {
 	out := map[*outer]bool{}
 	for _, o := range outers {
 		if o.req.reports() && !out[o] { // what is above a covered one is above the one below it, too
-			j.above(key{o.trace, o.parent}, func(p *outer) { out[p] = out[p] || p != o })
+			j.above(o.home, o.parent, func(p *outer) { out[p] = out[p] || p != o })
 		}
 	}
 	return out
@@ -279,7 +279,7 @@ func (j *Joiner) covered(outers []*outer) map[*outer]bool {
 // addedAbove tells whether a layer above o was counted with its own usage, of which o's is a part.
 func (j *Joiner) addedAbove(o *outer) bool {
 	added := false
-	j.above(key{o.trace, o.parent}, func(p *outer) { added = added || p.added })
+	j.above(o.home, o.parent, func(p *outer) { added = added || p.added })
 	return added
 }
 
@@ -287,13 +287,14 @@ func (j *Joiner) addedAbove(o *outer) bool {
 func (j *Joiner) drop(t *trace, res *Result) {
 	j.settleOuters(0, t, true, res)
 	j.settleBeams(0, t, true, res)
-	j.eachSpan(t, func(s mark) {
-		k := key{t.id, s.id}
-		delete(j.nodes, k)
-		if s.request {
-			j.seen.add(j.now, k)
+	j.remembered -= t.spans
+	j.reported = j.reported[:0]
+	j.eachNode(t, func(n *node) {
+		if n.reports {
+			j.reported = append(j.reported, n.id)
 		}
 	})
+	j.seen.add(j.now, t.id, j.reported)
 	for g := j.groups.at(t.firstGroup); g != nil; {
 		next := g.next
 		if i := j.idents.at(g.ident); i != nil {

@@ -23,23 +23,29 @@ type trace struct {
 	pass                  uint64
 	waiting               int // spans that wait
 	spans                 int
-	fewSpans              [fewSpans]mark // the first of them
+	fewSpans              [fewSpans]node // the first of them
 
 	rare ref
 }
 
-// mark is one span of a trace, and whether it reported a request.
-type mark struct {
-	id      pcommon.SpanID
-	request bool
+// node is what is remembered of a span. It is kept with its trace: in one map of all spans each look at one was a miss of the processor's
+// caches, and the looks were most of what the joiner cost.
+type node struct {
+	id, parent pcommon.SpanID
+	outer      ref  // a client's or gateway's request span
+	reports    bool // a request
+	call       bool // a layer that stands around one call, request span or plain
+	// answered: an engine's call below it was counted for it.
+	answered bool
 }
 
 // rare is what few traces have.
 type rare struct {
-	spans  []mark           // beyond fewSpans
-	byID   map[ref][]ref    // layers by what is known under their id, beyond fewLayers
-	byKey  map[groupKey]ref // beyond fewLayers
-	paired map[groupKey]ref // the other sides of disaggregated requests
+	nodes  []node                 // beyond fewSpans
+	at     map[pcommon.SpanID]int // where in nodes, beyond listedSpans
+	byID   map[ref][]ref          // layers by what is known under their id, beyond fewLayers
+	byKey  map[groupKey]ref       // beyond fewLayers
+	paired map[groupKey]ref       // the other sides of disaggregated requests
 	beams  []ref
 }
 
@@ -51,25 +57,81 @@ func (j *Joiner) more(t *trace) *rare {
 	return j.rares.at(t.rare)
 }
 
-// addSpan notes a span, and whether it reports a request.
-func (j *Joiner) addSpan(t *trace, s mark) {
-	if t.spans < fewSpans {
-		t.fewSpans[t.spans] = s
-	} else {
-		m := j.more(t)
-		m.spans = append(m.spans, s)
-	}
+// addNode notes a span that is not there yet.
+func (j *Joiner) addNode(t *trace, n node) {
+	j.remembered++
 	t.spans++
+	if t.spans <= fewSpans {
+		t.fewSpans[t.spans-1] = n
+		return
+	}
+	m := j.more(t)
+	if m.nodes == nil {
+		m.nodes = make([]node, 0, 2*fewSpans)
+	}
+	m.nodes = append(m.nodes, n)
+	switch {
+	case m.at != nil:
+		m.at[n.id] = len(m.nodes) - 1
+	case len(m.nodes) > listedSpans:
+		m.at = make(map[pcommon.SpanID]int, 2*listedSpans)
+		for i := range m.nodes {
+			m.at[m.nodes[i].id] = i
+		}
+	}
 }
 
-// eachSpan calls f for each span of the trace.
-func (j *Joiner) eachSpan(t *trace, f func(mark)) {
-	for _, s := range t.fewSpans[:min(t.spans, fewSpans)] {
-		f(s)
+// node is a span of a trace, nil when it did not come; it is good until the next is added.
+func (j *Joiner) node(t *trace, id pcommon.SpanID) *node {
+	for i := range min(t.spans, fewSpans) {
+		if t.fewSpans[i].id == id {
+			return &t.fewSpans[i]
+		}
+	}
+	if t.spans <= fewSpans {
+		return nil
+	}
+	m := j.rares.at(t.rare)
+	if m.at != nil {
+		if i, ok := m.at[id]; ok {
+			return &m.nodes[i]
+		}
+		return nil
+	}
+	for i := range m.nodes {
+		if m.nodes[i].id == id {
+			return &m.nodes[i]
+		}
+	}
+	return nil
+}
+
+// maxDepth ends a walk up a trace that is no tree.
+const maxDepth = 256
+
+// up calls f for a span and for each one above it in its trace.
+func (j *Joiner) up(t *trace, id pcommon.SpanID, f func(*node)) {
+	for start, hops := id, 0; hops < maxDepth && (hops == 0 || id != start); hops++ {
+		n := j.node(t, id)
+		if n == nil {
+			return
+		}
+		f(n)
+		if n.parent.IsEmpty() {
+			return
+		}
+		id = n.parent
+	}
+}
+
+// eachNode calls f for each span of the trace.
+func (j *Joiner) eachNode(t *trace, f func(*node)) {
+	for i := range min(t.spans, fewSpans) {
+		f(&t.fewSpans[i])
 	}
 	if m := j.rares.at(t.rare); m != nil {
-		for _, s := range m.spans {
-			f(s)
+		for i := range m.nodes {
+			f(&m.nodes[i])
 		}
 	}
 }
@@ -111,6 +173,9 @@ func (j *Joiner) moveToBack(t *trace) {
 
 // fewSpans are the spans that a trace has room for by itself.
 const fewSpans = 4
+
+// listedSpans is up to how many further ones a list is looked through.
+const listedSpans = 32
 
 // fewLayers is up to how many a list is looked through; most traces have one or two requests, and a map for each would be most of what they
 // cost. A trace of thousands has maps.
@@ -176,16 +241,7 @@ func (j *Joiner) addOuter(t *trace, o *outer) {
 	}
 	t.lastOuter = o.self
 	t.outers++
-	if t.outers <= fewLayers {
-		return
-	}
-	m := j.more(t)
-	if m.byID != nil {
-		m.byID[o.ident] = append(m.byID[o.ident], o.self)
-		return
-	}
-	m.byID = make(map[ref][]ref, 2*fewLayers)
-	for o := range j.outersOf(t) {
+	if m := j.rares.at(t.rare); m != nil && m.byID != nil {
 		m.byID[o.ident] = append(m.byID[o.ident], o.self)
 	}
 }
@@ -201,17 +257,25 @@ func (j *Joiner) outersOf(t *trace) iter.Seq[*outer] {
 	}
 }
 
-// withID calls f for the layers of a trace that have an id.
+// withID calls f for the layers of a trace that have an id. The map of a trace with many is made at the first question, which only an
+// engine's call asks: an agent's trace can have dozens of layers and no engine.
 func (j *Joiner) withID(t *trace, ident ref, f func(*outer)) {
-	if m := j.rares.at(t.rare); m != nil && m.byID != nil {
-		for _, o := range m.byID[ident] {
-			f(j.outers.at(o))
+	if t.outers <= fewLayers {
+		for o := range j.outersOf(t) {
+			if o.ident == ident {
+				f(o)
+			}
 		}
 		return
 	}
-	for o := range j.outersOf(t) {
-		if o.ident == ident {
-			f(o)
+	m := j.more(t)
+	if m.byID == nil {
+		m.byID = make(map[ref][]ref, 2*fewLayers)
+		for o := range j.outersOf(t) {
+			m.byID[o.ident] = append(m.byID[o.ident], o.self)
 		}
+	}
+	for _, o := range m.byID[ident] {
+		f(j.outers.at(o))
 	}
 }

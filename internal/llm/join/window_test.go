@@ -48,10 +48,14 @@ func TestALateRetryIsNoNewRequest(t *testing.T) {
 func TestWhatIsRememberedOfForgottenTracesIsBounded(t *testing.T) {
 	s := newSeen(time.Hour, 100)
 	for i := range 1000 {
-		s.add(time.Unix(int64(i), 0), key{span: pcommon.SpanID{byte(i), byte(i >> 8)}})
-		require.LessOrEqual(t, len(s.recent)+len(s.older), 200)
+		s.add(time.Unix(int64(i), 0), pcommon.TraceID{byte(i / 10)}, []pcommon.SpanID{{byte(i), byte(i >> 8)}})
+		require.LessOrEqual(t, s.recent.spans+s.older.spans, 200)
 	}
-	assert.True(t, s.has(key{span: pcommon.SpanID{999 & 255, 999 >> 8}}))
+	for i := 900; i < 1000; i++ { // of a trace some have room beside its id, and some have not
+		assert.True(t, s.has(key{pcommon.TraceID{byte(i / 10)}, pcommon.SpanID{byte(i), byte(i >> 8)}}))
+		assert.False(t, s.has(key{pcommon.TraceID{byte(i/10 - 1)}, pcommon.SpanID{byte(i), byte(i >> 8)}}))
+	}
+	assert.False(t, s.any(pcommon.TraceID{0}))
 	assert.False(t, s.has(key{span: pcommon.SpanID{1, 0}}))
 }
 
