@@ -7,6 +7,7 @@ package series
 
 import (
 	"encoding/binary"
+	"strings"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -43,6 +44,11 @@ type Store struct {
 
 // resource identifies the source of a series.
 type resource struct{ service, namespace, environment string }
+
+// owned is a copy whose texts are its own: a series must not keep a span's memory for the name of a service.
+func (r resource) owned() resource {
+	return resource{strings.Clone(r.service), strings.Clone(r.namespace), strings.Clone(r.environment)}
+}
 
 // series is one time series.
 type series struct {
@@ -139,7 +145,17 @@ func (s *Store) find(id names.MetricID, res resource, labels []measure.Label) *s
 		s.Overflowed++
 		return s.overflow(id)
 	}
-	return s.add(string(k), &series{id: id, res: res, labels: append([]measure.Label(nil), labels...)})
+	return s.add(string(k), &series{id: id, res: res.owned(), labels: owned(labels)})
+}
+
+// owned is a copy whose texts are its own.
+func owned(labels []measure.Label) []measure.Label {
+	out := make([]measure.Label, len(labels))
+	for i, l := range labels {
+		l.Value = strings.Clone(l.Value)
+		out[i] = l
+	}
+	return out
 }
 
 // overflow is the series that takes what no series of its own is left for. It keeps no source: that is what overflows.
