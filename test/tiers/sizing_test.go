@@ -25,7 +25,7 @@ func TestSizing(t *testing.T) {
 		rate   float64
 		prompt int
 	}{
-		{1250, 4096}, {2500, 4096}, {5000, 4096}, // 1×, 2×, 4×, 7 KB a span
+		{1250, 4096}, {2500, 4096}, {5000, 4096}, {10_000, 4096}, // 1×, 2×, 4×, 8×, 7 KB a span
 		{1250, 0}, {1250, 16 << 10}, {300, 64 << 10}, // 0.6 KB, 25 KB, 100 KB a span
 	} {
 		t.Run(fmt.Sprintf("%.0f spans a second, %d KB", c.rate, c.prompt>>10), func(t *testing.T) {
@@ -37,9 +37,11 @@ func TestSizing(t *testing.T) {
 
 func size(t *testing.T, rate float64, s shape) string {
 	top := newTopology(t)
-	// To see what a change costs: a file or yaml:… that is laid over the gateway's configuration.
-	if over := os.Getenv("OTELCOL_LLM_SIZING_GATEWAY"); over != "" {
-		top.gatewayConfigs = append(top.gatewayConfigs, over)
+	// To see what a change costs: a file or yaml:… that is laid over the configuration of a tier.
+	for variable, configs := range map[string]*[]string{"OTELCOL_LLM_SIZING_AGENT": &top.agentConfigs, "OTELCOL_LLM_SIZING_GATEWAY": &top.gatewayConfigs} {
+		if over := os.Getenv(variable); over != "" {
+			*configs = append(*configs, over)
+		}
 	}
 	g := top.gateway(t, 0)
 	top.resolve(t, 0)
