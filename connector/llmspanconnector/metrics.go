@@ -14,6 +14,7 @@ import (
 
 	"github.com/otelcol-llm/otelcol-llm/connector/llmspanconnector/internal/metadata"
 	"github.com/otelcol-llm/otelcol-llm/connector/llmspanconnector/internal/series"
+	"github.com/otelcol-llm/otelcol-llm/internal/interval"
 	"github.com/otelcol-llm/otelcol-llm/internal/llm/measure"
 )
 
@@ -25,8 +26,8 @@ type metricsConnector struct {
 	tracker   *tracker
 	leave     func()
 	store     *series.Store // guarded by tracker.mu
-	expire    ticker
-	export    ticker
+	expire    interval.Loop
+	export    interval.Loop
 	failing   bool // of the export goroutine, and of Shutdown after it
 
 	reportedOverflow, reportedExpired int64
@@ -72,8 +73,8 @@ func newMetricsConnector(set connector.Settings, cfg *Config, next consumer.Metr
 		c.leave()
 		return nil, err
 	}
-	c.expire = ticker{interval: tick(cfg.JoinWindow), run: c.tracker.expire}
-	c.export = ticker{interval: cfg.Metrics.Interval, run: c.flush}
+	c.expire = interval.Loop{Every: tick(cfg.JoinWindow), Run: c.tracker.expire}
+	c.export = interval.Loop{Every: cfg.Metrics.Interval, Run: c.flush}
 	return c, nil
 }
 
@@ -84,16 +85,16 @@ func (*metricsConnector) Capabilities() consumer.Capabilities { return consumer.
 
 func (c *metricsConnector) Start(context.Context, component.Host) error {
 	if c.tracker.leads(outputMetrics) {
-		c.expire.start()
+		c.expire.Start()
 	}
-	c.export.start()
+	c.export.Start()
 	return nil
 }
 
 // Shutdown settles what waits, for all outputs, and exports the last figures.
 func (c *metricsConnector) Shutdown(ctx context.Context) error {
-	c.expire.stop()
-	c.export.stop()
+	c.expire.Stop()
+	c.export.Stop()
 	defer c.telemetry.Shutdown()
 	c.tracker.drain(ctx)
 	c.flush(ctx)

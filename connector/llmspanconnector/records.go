@@ -17,6 +17,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/otelcol-llm/otelcol-llm/connector/llmspanconnector/internal/metadata"
+	"github.com/otelcol-llm/otelcol-llm/internal/interval"
 	"github.com/otelcol-llm/otelcol-llm/internal/llm/join"
 	"github.com/otelcol-llm/otelcol-llm/internal/llm/names"
 	"github.com/otelcol-llm/otelcol-llm/internal/llm/record"
@@ -42,7 +43,7 @@ type recordsConnector struct {
 	anyBase  bool
 	tracker  *tracker
 	leave    func()
-	expire   ticker
+	expire   interval.Loop
 
 	// offering is held while the consumer is called. Who comes meanwhile waits for it, because his records may be among those on offer.
 	offering sync.Mutex
@@ -86,7 +87,7 @@ func newRecordsConnector(set connector.Settings, cfg *Config, next consumer.Logs
 		c.leave()
 		return nil, err
 	}
-	c.expire = ticker{interval: tick(cfg.JoinWindow), run: func(ctx context.Context) {
+	c.expire = interval.Loop{Every: tick(cfg.JoinWindow), Run: func(ctx context.Context) {
 		c.tracker.expire(ctx)
 		_ = c.offer(ctx) // what is refused stays in the outbox, and is said once in the log
 	}}
@@ -96,13 +97,13 @@ func newRecordsConnector(set connector.Settings, cfg *Config, next consumer.Logs
 func (*recordsConnector) Capabilities() consumer.Capabilities { return consumer.Capabilities{} }
 
 func (c *recordsConnector) Start(context.Context, component.Host) error {
-	c.expire.start()
+	c.expire.Start()
 	return nil
 }
 
 // Shutdown settles what waits, for all outputs, and offers the records a last time.
 func (c *recordsConnector) Shutdown(ctx context.Context) error {
-	c.expire.stop()
+	c.expire.Stop()
 	defer c.telemetry.Shutdown()
 	c.tracker.drain(ctx)
 	c.leave()

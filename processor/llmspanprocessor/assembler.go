@@ -3,7 +3,6 @@ package llmspanprocessor
 import (
 	"context"
 	"errors"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -14,6 +13,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
+	"github.com/otelcol-llm/otelcol-llm/internal/interval"
 	"github.com/otelcol-llm/otelcol-llm/internal/llm/assemble"
 	"github.com/otelcol-llm/otelcol-llm/internal/llm/content"
 	"github.com/otelcol-llm/otelcol-llm/internal/llm/names"
@@ -39,8 +39,7 @@ type assembler struct {
 	matches []split.Match
 
 	closing atomic.Bool
-	cancel  context.CancelFunc
-	done    sync.WaitGroup
+	loop    interval.Loop // looks which traces are due
 }
 
 // errClosing is returned for data that comes while the processor ends: the sender keeps it.
@@ -55,6 +54,7 @@ func newAssembler(set processor.Settings, cfg *Config, next consumer.Traces) (*a
 		return nil, err
 	}
 	a := &assembler{llmSpan: p, next: next, now: time.Now, matches: cfg.Sampling.matches()}
+	a.loop = interval.Loop{Every: tickInterval, Run: a.tick}
 	a.outbox = outbox{next: next, logger: set.Logger, telemetry: p.telemetry, maxBytes: int(cfg.Sampling.MaxBytes) / 4}
 	sc := &cfg.Sampling
 	links, services := split.NewLinks(), split.NewServices()
@@ -113,22 +113,7 @@ func (a *assembler) Start(ctx context.Context, host component.Host) error {
 	if err := a.start(ctx, host); err != nil {
 		return err
 	}
-	run, cancel := context.WithCancel(context.Background())
-	a.cancel = cancel
-	a.done.Add(1)
-	go func() {
-		defer a.done.Done()
-		tick := time.NewTicker(tickInterval)
-		defer tick.Stop()
-		for {
-			select {
-			case <-run.Done():
-				return
-			case <-tick.C:
-				a.tick(run)
-			}
-		}
-	}()
+	a.loop.Start()
 	return nil
 }
 
@@ -137,10 +122,7 @@ func (a *assembler) Shutdown(ctx context.Context) error {
 	if a.closing.Swap(true) {
 		return nil
 	}
-	if a.cancel != nil {
-		a.cancel()
-	}
-	a.done.Wait()
+	a.loop.Stop()
 	a.release(ctx, a.now(), (*shard).drain)
 	a.outbox.close(ctx)
 	return a.shutdown(ctx)

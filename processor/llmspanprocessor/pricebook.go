@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
 
+	"github.com/otelcol-llm/otelcol-llm/internal/interval"
 	"github.com/otelcol-llm/otelcol-llm/internal/llm/cost"
 	"github.com/otelcol-llm/otelcol-llm/processor/llmspanprocessor/internal/metadata"
 )
@@ -25,14 +26,12 @@ const maxPriceFile = 4 << 20
 // cannot be read leaves the table as it was.
 type pricebook struct {
 	file      string
-	interval  time.Duration
+	loop      interval.Loop // looks whether the file changes
 	logger    *zap.Logger
 	telemetry *metadata.TelemetryBuilder
 
-	table  atomic.Pointer[cost.Table]
-	seen   string // modification time and size of what was read, of the one goroutine that looks
-	cancel context.CancelFunc
-	done   sync.WaitGroup
+	table atomic.Pointer[cost.Table]
+	seen  string // modification time and size of what was read, of the one goroutine that looks
 
 	mu    sync.Mutex // guards named
 	named map[string]struct{}
@@ -46,7 +45,8 @@ func newPricebook(c *PricesConfig, logger *zap.Logger, tb *metadata.TelemetryBui
 	if c.File == "" && len(c.Models) == 0 {
 		return nil, nil
 	}
-	b := &pricebook{file: c.File, interval: c.ReloadInterval, logger: logger, telemetry: tb, named: map[string]struct{}{}}
+	b := &pricebook{file: c.File, logger: logger, telemetry: tb, named: map[string]struct{}{}}
+	b.loop = interval.Loop{Every: c.ReloadInterval, Run: b.look}
 	if b.file == "" {
 		t, err := c.table()
 		b.table.Store(t)
@@ -63,34 +63,15 @@ func (b *pricebook) start() error {
 	if err := b.read(); err != nil {
 		return fmt.Errorf("prices::file: %w", err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	b.cancel = cancel
-	b.done.Add(1)
-	go func() {
-		defer b.done.Done()
-		tick := time.NewTicker(b.interval)
-		defer tick.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-tick.C:
-				b.look(ctx)
-			}
-		}
-	}()
+	b.loop.Start()
 	return nil
 }
 
 // stop ends the looking. It is safe twice and without start.
 func (b *pricebook) stop() {
-	if b == nil {
-		return
+	if b != nil {
+		b.loop.Stop()
 	}
-	if b.cancel != nil {
-		b.cancel()
-	}
-	b.done.Wait()
 }
 
 // look reads the file when it has changed since it was read, or tried.

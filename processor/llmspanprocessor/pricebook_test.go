@@ -85,7 +85,7 @@ func TestAFileOfPricesThatCannotBeUsedStopsTheStart(t *testing.T) {
 			if c.text != "" {
 				priceFile(t, file, c.text, time.Unix(1_796_045_488, 0))
 			}
-			b := &pricebook{file: file, interval: time.Hour, logger: zap.NewNop()}
+			b := &pricebook{file: file, logger: zap.NewNop()}
 			assert.ErrorContains(t, b.start(), c.err)
 			b.stop()
 		})
