@@ -75,10 +75,12 @@ func (o *output) messages(text string) {
 func decodeMessages(text string) ([]message, bool) {
 	if text[0] == '{' {
 		var one message
-		return []message{one}, json.Unmarshal([]byte(text), &one) == nil
+		err := json.Unmarshal([]byte(text), &one)
+		return []message{one}, err == nil
 	}
 	var list []message
-	return list, json.Unmarshal([]byte(text), &list) == nil
+	err := json.Unmarshal([]byte(text), &list)
+	return list, err == nil
 }
 
 func (o *output) message(m *message) {

@@ -53,8 +53,8 @@ func NewLinks() *Links {
 	return &Links{seen: l}
 }
 
-// meet remembers a layer and returns the other side, when it is known and unique.
-func (l *Links) meet(now time.Time, id string, r *request.Request) (party, bool) {
+// meet remembers a layer under the id that it shares with its other side.
+func (l *Links) meet(now time.Time, id string, r *request.Request) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	m, ok := l.seen.Get(id)
@@ -62,9 +62,9 @@ func (l *Links) meet(now time.Time, id string, r *request.Request) (party, bool)
 		m = &meeting{at: now}
 		l.seen.Add(strings.Clone(id), m) // what is remembered does not keep the span's other texts
 	}
-	mine, other := &m.outer, &m.engine
+	mine := &m.outer
 	if r.Layer == request.LayerEngine {
-		mine, other = &m.engine, &m.outer
+		mine = &m.engine
 	}
 	switch {
 	case !mine.set:
@@ -72,16 +72,36 @@ func (l *Links) meet(now time.Time, id string, r *request.Request) (party, bool)
 	case mine.trace != r.TraceID:
 		mine.many = true
 	}
+}
+
+// other is the other side of a request that meet remembers, when it is known and both are unique.
+func (l *Links) other(id string, r *request.Request) (party, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	m, ok := l.seen.Peek(id)
+	if !ok {
+		return party{}, false
+	}
+	mine, other := m.outer, m.engine
+	if r.Layer == request.LayerEngine {
+		mine, other = m.engine, m.outer
+	}
 	if !other.set || other.many || mine.many || other.trace == r.TraceID {
 		return party{}, false
 	}
-	return *other, true
+	return other, true
 }
 
-// link joins a trace's requests to their other layers in other traces.
-func (w *Whole) link(now time.Time, t *view) {
+// meet is a request whose other layer may be in another trace, and the id that both have.
+type meet struct {
+	item *item
+	id   string
+}
+
+// meet adds those of a trace to a list, and has them meet.
+func (w *Whole) meet(now time.Time, t *view, list []meet) []meet {
 	if w.o.Links == nil {
-		return
+		return list
 	}
 	for _, it := range t.items {
 		r := &it.req
@@ -100,12 +120,22 @@ func (w *Whole) link(now time.Time, t *view) {
 		if id == "" {
 			continue
 		}
-		if other, ok := w.o.Links.meet(now, id, r); ok {
-			addLink(it.span, other)
-			if r.Model == "" {
-				r.Model = other.model
-			}
-		}
+		w.o.Links.meet(now, id, r)
+		list = append(list, meet{it, id})
+	}
+	return list
+}
+
+// link joins a request to its other layer in another trace.
+func (w *Whole) link(m meet) {
+	r := &m.item.req
+	other, ok := w.o.Links.other(m.id, r)
+	if !ok {
+		return
+	}
+	addLink(m.item.span, other)
+	if r.Model == "" {
+		r.Model = other.model
 	}
 }
 

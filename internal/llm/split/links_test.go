@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 )
 
@@ -44,6 +45,29 @@ func TestLayersInDifferentTracesAreLinkedByTheirID(t *testing.T) {
 	s, _ = findSpan(c.td, 1)
 	require.Equal(t, 1, s.Links().Len(), "the later of the two has the link")
 	assert.Equal(t, e.id, s.Links().At(0).TraceID())
+}
+
+// Decided on together, each of the two has the link, whichever stands first: both are known before either is asked for.
+func TestLayersThatAreDecidedTogetherAreBothLinked(t *testing.T) {
+	for range 20 { // once it depended on the order of a map
+		for _, engineFirst := range []bool{true, false} {
+			w := linkedWhole()
+			c, e := brokenTraces(1, 2, "chatcmpl-1")
+			first, second := c, e
+			if engineFirst {
+				first, second = e, c
+			}
+			both := &tree{id: first.id, td: first.td}
+			second.td.ResourceSpans().MoveAndAppendTo(both.td.ResourceSpans())
+			whole(w, both, keepAll)
+			for span, other := range map[byte]pcommon.TraceID{1: e.id, 3: c.id} {
+				s, _ := findSpan(both.td, span)
+				require.Equal(t, 1, s.Links().Len(), "span %d, engine first %t", span, engineFirst)
+				assert.Equal(t, other, s.Links().At(0).TraceID())
+			}
+			assert.Equal(t, "m", attr(t, both.td, 3, "gen_ai.request.model"))
+		}
+	}
 }
 
 func TestAnIDThatRepeatsLinksNothing(t *testing.T) {

@@ -46,7 +46,7 @@ func (w *Whole) Traces(now time.Time, td ptrace.Traces, cut map[pcommon.TraceID]
 	f := WholeFacts{Kept: map[string]int{}, DroppedTraces: map[string]int{}}
 	b := read(td, true)
 	defer b.done()
-	traces := w.index(td, b)
+	traces, order := w.index(td, b)
 	for i := range b.items {
 		if it := b.items[i]; it.req.Layer == request.LayerEngine {
 			b.useLifecycle(it)
@@ -67,29 +67,33 @@ func (w *Whole) Traces(now time.Time, td ptrace.Traces, cut map[pcommon.TraceID]
 		calls, _ = b.calls(nil, nil)
 	}
 	w.disaggregated(b)
-	for _, t := range traces {
+	var met []meet
+	for _, t := range order {
 		w.outcome(now, t, cut[t.id])
 		if !cut[t.id] {
 			t.runaway()
 		}
 		w.lone(t)
-		w.link(now, t)
+		met = w.meet(now, t, met)
+	}
+	for _, m := range met { // behind all of them: the first of two does not miss the second
+		w.link(m)
 	}
 	b.assess(td, &o, calls, &f.Facts, true)
 	drop := map[pcommon.TraceID]bool{}
 	decisions := make(map[pcommon.TraceID]sampling.Decision, len(traces))
-	for id, t := range traces {
-		d := decide(id, w.facts(t))
-		decisions[id] = d
+	for _, t := range order {
+		d := decide(t.id, w.facts(t))
+		decisions[t.id] = d
 		if d.Keep {
 			f.Kept[d.Rule]++
 		} else {
 			f.DroppedTraces[d.Rule]++
-			drop[id] = true
+			drop[t.id] = true
 		}
 	}
 	if w.o.FoldChunks {
-		for _, t := range traces {
+		for _, t := range order {
 			t.countChunks()
 		}
 	}
@@ -144,9 +148,9 @@ type spanView struct {
 	item   *item
 }
 
-// index finds the spans of each trace, and what every span can tell of it.
-func (w *Whole) index(td ptrace.Traces, b *batch) map[pcommon.TraceID]*view {
-	traces := map[pcommon.TraceID]*view{}
+// index finds the spans of each trace, and what every span can tell of it; order is the traces as they stand in the batch.
+func (w *Whole) index(td ptrace.Traces, b *batch) (traces map[pcommon.TraceID]*view, order []*view) {
+	traces = map[pcommon.TraceID]*view{}
 	for _, rs := range td.ResourceSpans().All() {
 		for _, ss := range rs.ScopeSpans().All() {
 			for _, s := range ss.Spans().All() {
@@ -154,6 +158,7 @@ func (w *Whole) index(td ptrace.Traces, b *batch) map[pcommon.TraceID]*view {
 				if !ok {
 					t = &view{id: s.TraceID(), spans: map[pcommon.SpanID]*spanView{}, first: s.StartTimestamp()}
 					traces[s.TraceID()] = t
+					order = append(order, t)
 				}
 				t.add(s)
 				if v, ok := s.Attributes().Get(names.SamplingMatched); ok {
@@ -170,7 +175,7 @@ func (w *Whole) index(td ptrace.Traces, b *batch) map[pcommon.TraceID]*view {
 			v.item = it
 		}
 	}
-	return traces
+	return traces, order
 }
 
 func (t *view) add(s ptrace.Span) {
