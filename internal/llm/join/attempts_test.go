@@ -50,3 +50,31 @@ func TestCallsOfAnAgentAreRequestsOfTheirOwn(t *testing.T) {
 	assert.Len(t, res.Requests, 2)
 	assert.True(t, res.Requests[0].First && res.Requests[1].First)
 }
+
+// A span without an id is over nothing: not over roots, whose parent has none either.
+func TestASpanWithoutAnIDHidesNoRoot(t *testing.T) {
+	client := func(span byte) Span {
+		r := &request.Request{
+			Layer: request.LayerClient, Dialect: "otel", Operation: "chat", Source: &request.Source{Service: "app"}, Status: request.StatusOK,
+			TraceID: pcommon.TraceID{1}, InputTokens: request.Some(int64(65)), OutputTokens: request.Some(int64(30)),
+		}
+		if span != 0 {
+			r.SpanID = pcommon.SpanID{span}
+		}
+		return Span{TraceID: r.TraceID, SpanID: r.SpanID, Request: r}
+	}
+	for _, ids := range [][2]byte{{0, 1}, {1, 0}, {1, 2}} {
+		j := New(Config{Window: 10 * time.Second, MaxSpans: 100})
+		in, requests := int64(0), 0
+		count := func(res Result) {
+			for i := range res.Requests {
+				in += res.Requests[i].InputTokens.Or(0)
+				requests++
+			}
+		}
+		count(j.Add(time.Unix(1, 0), []Span{client(ids[0]), client(ids[1])}, false))
+		j.Expire(time.Unix(60, 0), count)
+		assert.EqualValues(t, 130, in, "%v", ids)
+		assert.Equal(t, 2, requests, "%v", ids)
+	}
+}

@@ -240,6 +240,9 @@ func (j *Joiner) noted(res Result) Result {
 // back. The outermost layer around a call decides. Only a whole trace shows it.
 func (j *Joiner) attempted(g *group) bool {
 	var top *node
+	if g.parent.IsEmpty() {
+		return false
+	}
 	j.up(j.slab.at(g.trace), g.parent, func(n *node) {
 		if n.call {
 			top = n

@@ -56,11 +56,18 @@ func (j *Joiner) above(trace ref, id pcommon.SpanID, f func(*outer)) {
 	})
 }
 
+// over is above for a span's parent: a root has nothing over it, not even a span without an id.
+func (j *Joiner) over(trace ref, parent pcommon.SpanID, f func(*outer)) {
+	if !parent.IsEmpty() {
+		j.above(trace, parent, f)
+	}
+}
+
 // layers calls f for each layer that is known to belong to a call of an engine: those above it, those that read its id in the same trace
 // (LiteLLM's spans stand beside the engine's), those that read it in another one, and what stands above them.
 func (j *Joiner) layers(g *group, f func(*outer)) {
 	t := j.slab.at(g.trace)
-	j.above(g.trace, g.parent, f)
+	j.over(g.trace, g.parent, f)
 	i := j.idents.at(g.ident)
 	if i == nil {
 		return

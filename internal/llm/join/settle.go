@@ -270,7 +270,7 @@ func (j *Joiner) covered(outers []*outer) map[*outer]bool {
 	out := map[*outer]bool{}
 	for _, o := range outers {
 		if o.req.reports() && !out[o] { // what is above a covered one is above the one below it, too
-			j.above(o.home, o.parent, func(p *outer) { out[p] = out[p] || p != o })
+			j.over(o.home, o.parent, func(p *outer) { out[p] = out[p] || p != o })
 		}
 	}
 	return out
@@ -279,7 +279,7 @@ func (j *Joiner) covered(outers []*outer) map[*outer]bool {
 // addedAbove tells whether a layer above o was counted with its own usage, of which o's is a part.
 func (j *Joiner) addedAbove(o *outer) bool {
 	added := false
-	j.above(o.home, o.parent, func(p *outer) { added = added || p.added })
+	j.over(o.home, o.parent, func(p *outer) { added = added || p.added })
 	return added
 }
 
