@@ -108,6 +108,22 @@ func (s *shard) drain(now time.Time) (out outcome, more bool) {
 // maxBatchTraces bounds the traces that are decided and passed on together, so that a batch stays far below a receiver's message limit.
 const maxBatchTraces = 256
 
+// maxBatchSpans bounds their spans likewise, but for those of one trace. A span is some 3 KB while it is decided on, and is gone through
+// several times: those of 256 traces of 20 spans do not fit a cache, and made each span a tenth dearer.
+const maxBatchSpans = 1024
+
+// together is how many of the first traces are decided on together.
+func together(traces []*assemble.Trace) (n int) {
+	spans := 0
+	for n < min(len(traces), maxBatchTraces) {
+		if spans += traces[n].Len(); n > 0 && spans > maxBatchSpans {
+			break
+		}
+		n++
+	}
+	return n
+}
+
 // decide decides on released traces.
 func (s *shard) decide(now time.Time, traces []*assemble.Trace, out *outcome) {
 	defer func() {
@@ -115,7 +131,7 @@ func (s *shard) decide(now time.Time, traces []*assemble.Trace, out *outcome) {
 		s.released = traces[:0]
 	}()
 	for rest := traces; len(rest) > 0; {
-		part := rest[:min(len(rest), maxBatchTraces)]
+		part := rest[:together(rest)]
 		rest = rest[len(part):]
 		cut := map[pcommon.TraceID]bool{}
 		for _, t := range part {
