@@ -264,27 +264,63 @@ func TestKilledTwiceWhileTheDiskIsFull(t *testing.T) {
 	})
 }
 
+// What a process was sending when it was killed, the next one deletes and adds again. With room for the one and not for the other, it is still there
+// for a third.
+func TestMovedAtTheStartOrNotAtAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, to := newDisk(), newDestination()
+		to.setAway(true)
+		_, h := started(t, d, nopSettings(), nil)
+		s := newSender(t, ourID, h, to, 1<<20)
+		for range 5 {
+			require.True(t, s.offer(kib))
+		}
+		synctest.Wait() // three are being sent
+		second := d.copied()
+		second.noSets = true
+		_, h2 := started(t, second, nopSettings(), nil)
+		s2 := newSender(t, ourID, h2, to, 1<<20)
+		synctest.Wait()
+		third := second.copied()
+		third.noSets = false
+		_, h3 := started(t, third, nopSettings(), nil)
+		to3 := newDestination()
+		s3 := newSender(t, ourID, h3, to3, 1<<20)
+		time.Sleep(time.Minute)
+		missing, twice := to3.missing(s.taken)
+		assert.Empty(t, missing)
+		assert.Empty(t, twice)
+		second.mu.Lock()
+		second.noSets = false
+		second.mu.Unlock()
+		for _, e := range []*sender{s, s2, s3} {
+			require.NoError(t, e.Shutdown(t.Context()))
+		}
+	})
+}
+
 // What is refused counts as waiting until the queue has run empty. A queue that was idle when the disk filled takes data when it is free again.
 func TestAnIdleQueueIsNotFullForEver(t *testing.T) {
 	for _, ours := range []bool{false, true} {
 		t.Run(fmt.Sprintf("with our storage %t", ours), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				d, to := newDisk(), newDestination()
-				_, h := started(t, d, nopSettings(), nil)
+				_, h := started(t, d, nopSettings(), func(c *Config) { c.MaxMemoryMiB = 1 })
 				id := diskID
 				if ours {
 					id = ourID
 				}
-				s := newSender(t, id, h, to, 100*kib)
-				require.True(t, s.offer(kib))
+				const batch = 1100 * kib // more than may wait in memory
+				s := newSender(t, id, h, to, 20*batch)
+				require.True(t, s.offer(batch))
 				time.Sleep(time.Second)
 				d.setFull(true)
-				for range 500 {
-					s.offer(kib)
+				for range 100 {
+					s.offer(batch)
 				}
 				d.setFull(false)
 				time.Sleep(time.Minute)
-				assert.Equal(t, ours, s.offer(kib), "false is why our client takes a batch that is alone, however large")
+				assert.Equal(t, ours, s.offer(batch), "false is why our client takes a batch that is alone, however large")
 				time.Sleep(time.Minute)
 				missing, _ := to.missing(s.taken)
 				assert.Empty(t, missing)

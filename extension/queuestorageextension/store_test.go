@@ -26,6 +26,7 @@ type disk struct {
 
 	mu     sync.Mutex
 	full   bool
+	noSets bool // there is room for deletions, and none for data
 	broken bool // cannot be read either
 	data   map[string][]byte
 	names  []string // of the clients
@@ -85,7 +86,7 @@ func (c diskClient) Batch(_ context.Context, ops ...*storage.Operation) error {
 		switch {
 		case op.Type == storage.Get:
 			op.Value = bytes.Clone(next[op.Key])
-		case c.d.full:
+		case c.d.full, c.d.noSets && op.Type == storage.Set:
 			return syscall.ENOSPC
 		case op.Type == storage.Set:
 			next[op.Key] = bytes.Clone(op.Value)
